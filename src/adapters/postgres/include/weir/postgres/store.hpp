@@ -1,0 +1,77 @@
+// PostgresStore: the store of an installation that has outgrown one machine. Any number of control planes may share it.
+//
+// A small pool of threads, each with a session of its own; prepared statements; a lost session is opened again with a
+// short pause, and meanwhile every call fails at once instead of queueing. Statements give up after 0.8 s on the
+// server and shortly after on this side. The schema is brought up to date on the first session.
+// The destructor fails what still waits and joins the threads.
+#pragma once
+
+#include "weir/base/blocking.hpp"
+#include "weir/base/secret.hpp"
+#include "weir/ports/catalog.hpp"
+#include "weir/ports/lease_store.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <memory>
+#include <string>
+
+namespace weir::postgres {
+
+struct Config {
+  Secret url;                // postgres://user:password@host:port/database
+  int pool_size = 4;
+  LeaseLimits limits = {};
+};
+
+class PostgresStore final : public LeaseStore, public Catalog {
+ public:
+  // Also succeeds while the server is away: calls then answer `unavailable` until it is back. Fails on a URL that
+  // cannot be read and on a schema of a newer Weir.
+  static Result<std::unique_ptr<PostgresStore>> open(boost::asio::io_context& io, Config config);
+  ~PostgresStore() override;
+  PostgresStore(const PostgresStore&) = delete;
+
+  template <class T>
+  using Async = boost::asio::awaitable<Result<T>>;
+
+  Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
+  Async<TickReport> tick() override;
+  Async<LeaseView> revoke(CameraId camera, TenantId tenant) override;
+  Async<int> release_all(lease::Owner owner, std::string will_sha256) override;
+  Async<std::vector<LeaseView>> list(LeaseFilter filter) override;
+  Async<LeaseView> show(CameraId camera, TenantId tenant) override;
+  Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
+
+  Async<Nothing> ping() override;
+  Async<Tenant> add_tenant(Tenant tenant) override;
+  Async<std::vector<Tenant>> list_tenants(TenantId only, TenantId after, int limit) override;
+  Async<Nothing> remove_tenant(TenantId id) override;
+  Async<Site> add_site(Site site) override;
+  Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) override;
+  Async<Site> show_site(SiteId id, TenantId tenant) override;
+  Async<Nothing> remove_site(SiteId id, TenantId tenant) override;
+  Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
+                         std::optional<double> tokens) override;
+  Async<CameraRecord> add_camera(camera::Config config) override;
+  Async<std::vector<CameraRecord>> list_cameras(CameraFilter filter) override;
+  Async<CameraRecord> show_camera(CameraId id, TenantId tenant) override;
+  Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override;
+  Async<Nothing> remove_camera(CameraId id, TenantId tenant) override;
+  Async<Runner> register_runner(Runner runner, std::string will_sha256) override;
+  Async<Nothing> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
+  Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override;
+  Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
+  Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
+  Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
+
+  // The statement of a plain renewal, for benchmarks that send it to the server directly.
+  static const char* renew_statement();
+
+ private:
+  struct State;
+  explicit PostgresStore(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weir::postgres

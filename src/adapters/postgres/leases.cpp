@@ -1,0 +1,229 @@
+#include "leases.hpp"
+
+#include "lease_statements.hpp"
+
+#include "weir/ports/catalog.hpp"
+
+#include <cmath>
+
+namespace weir::postgres {
+
+using lease::Answer;
+using lease::Batch;
+using lease::Operation;
+using lease::Outcome;
+using lease::Refusal;
+
+namespace {
+
+struct Verdict {
+  std::string_view word;
+  Outcome outcome;
+  Refusal why = Refusal::none;
+  bool yours = false;
+};
+constexpr Verdict kVerdicts[] = {
+    {"granted", Outcome::granted},
+    {"replayed", Outcome::granted},
+    {"renewed", Outcome::renewed},
+    {"rotated", Outcome::rotated},
+    {"held", Outcome::held},
+    {"held_settling", Outcome::held, Refusal::settling},
+    {"yours", Outcome::held, Refusal::none, true},
+    {"lost", Outcome::lost},
+    {"released", Outcome::released},
+    {"said", Outcome::released},
+    {"kept", Outcome::kept},
+    {"disabled", Outcome::refused, Refusal::disabled},
+    {"boot_dead", Outcome::refused, Refusal::boot_dead},
+    {"cordoned", Outcome::refused, Refusal::cordoned},
+    {"avoided", Outcome::refused, Refusal::avoided},
+    {"settling", Outcome::refused, Refusal::settling},
+};
+
+// One column each; see lease_statements.hpp.
+enum Column { kOrd, kVerdict, kVersion, kGrant, kTtl, kExpires, kPrevBoot, kPrevGrant, kStolen, kNow, kClock, kEpoch, kCounter };
+
+struct Judged {
+  std::vector<Answer> answers;
+  bool stale = false;         // the server's timeline is not the stored one: nothing was drawn
+  bool lost_commits = false;  // a version was presented, or would have to be drawn over, that this store never drew
+};
+
+Answer read_answer(const Rows& rows, int i, const Batch& batch, const lease::Ask& ask, Judged& all) {
+  Answer answer{ask.camera};
+  std::string_view word = rows.view(i, kVerdict);
+  if (word == "stale") all.stale = true;
+  if (word == "unwritten") all.lost_commits = true;
+  for (const Verdict& verdict : kVerdicts) {
+    if (verdict.word != word) continue;
+    answer.outcome = verdict.outcome;
+    answer.why = verdict.why;
+    answer.yours = verdict.yours;
+  }
+  if (word == "replayed" && batch.operation == Operation::renew) answer.outcome = Outcome::rotated;
+  if (answer.outcome == Outcome::unknown) return answer;
+  answer.ttl = Duration(rows.integer(i, kTtl));
+  answer.expires_at = WallTime(Duration(rows.integer(i, kClock) + rows.integer(i, kExpires) - rows.integer(i, kNow)));
+  if (answer.outcome == Outcome::refused) return answer;
+  answer.version = {rows.integer(i, kVersion)};
+  answer.grant = {rows.integer(i, kGrant)};
+  answer.stolen = rows.flag(i, kStolen);
+  if (answer.outcome == Outcome::granted && rows.integer(i, kPrevGrant) != 0)
+    answer.previous = lease::Tenure{rows.id<BootId>(i, kPrevBoot), {rows.integer(i, kPrevGrant)}};
+  if (answer.outcome != Outcome::lost) return answer;
+
+  std::int64_t epoch = rows.integer(i, kEpoch);
+  answer.grant = {};
+  answer.version = std::max(answer.version, lease::Version::make(epoch, 0));
+  if (ask.version && *ask.version >= answer.version) {
+    all.lost_commits |= *ask.version > lease::Version::make(epoch, rows.integer(i, kCounter));
+    answer.outcome = Outcome::unknown;
+    answer.version = {};
+  }
+  return answer;
+}
+
+Rows send(Connection& c, const Batch& batch, const LeaseLimits& limits) {
+  ArrayText cameras, versions, rotates, keys, avoids;
+  bool rotating = false;
+  for (const lease::Ask& ask : batch.asks) {
+    cameras.add(std::string_view(ask.camera.str()));
+    if (batch.operation == Operation::acquire) {
+      keys.add(std::string_view(ask.key));
+      continue;
+    }
+    versions.add(ask.version ? ask.version->n : std::int64_t{-1});
+    rotating |= ask.rotate;
+  }
+  Params params;
+  params << cameras.take();
+  if (batch.operation == Operation::acquire) {
+    params << keys.take() << batch.owner.runner << batch.owner.boot << batch.ttl << batch.tenant << limits.runner_live;
+    return c.query(kAcquire, params);
+  }
+  params << versions.take() << batch.owner.runner << batch.owner.boot;
+  if (batch.operation == Operation::renew) {
+    params << batch.ttl << batch.tenant;
+    if (!rotating) return c.query(kRenew, params);
+    for (const lease::Ask& ask : batch.asks) {
+      rotates.add(ask.rotate);
+      keys.add(std::string_view(ask.key));
+    }
+    params << rotates.take() << keys.take();
+    return c.query(kRotate, params);
+  }
+  for (const lease::Ask& ask : batch.asks) avoids.add(ask.avoid);
+  params << avoids.take() << batch.tenant << limits.runner_live;
+  return c.query(kRelease, params);
+}
+
+Judged judge(Connection& c, const Batch& batch, const LeaseLimits& limits) {
+  Rows rows = send(c, batch, limits);
+  Judged judged;
+  judged.answers.reserve(batch.asks.size());
+  for (const lease::Ask& ask : batch.asks) {
+    Answer unknown_camera{ask.camera, Outcome::refused};
+    unknown_camera.why = Refusal::not_found;
+    judged.answers.push_back(std::move(unknown_camera));
+  }
+  for (int i = 0; i < rows.size(); ++i) {
+    auto at = static_cast<size_t>(rows.integer(i, kOrd) - 1);
+    judged.answers[at] = read_answer(rows, i, batch, batch.asks[at], judged);
+  }
+  return judged;
+}
+
+#define WEIR_LEASE_VIEW                                                                                         \
+  "SELECT l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version,"               \
+  " l.grant_version, l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant,"   \
+  " l.acquired_at, m.now, m.clock FROM leases l CROSS JOIN weir_moment m "
+
+LeaseView view_row(const Rows& r, int i) {
+  LeaseView view;
+  lease::LeaseRow& row = view.row;
+  row.camera = r.id<CameraId>(i, 0);
+  row.tenant = r.id<TenantId>(i, 1);
+  row.site = r.id<SiteId>(i, 2);
+  row.assignable = r.flag(i, 3);
+  row.owner = {r.id<RunnerId>(i, 4), r.id<BootId>(i, 5)};
+  row.version = {r.integer(i, 6)};
+  row.grant = {r.integer(i, 7)};
+  row.last_key = r.text(i, 8);
+  row.expires = LeaseTime(Duration(r.integer(i, 9)));
+  row.ttl = Duration(r.integer(i, 10));
+  row.released = r.flag(i, 11);
+  row.revoked = r.flag(i, 12);
+  if (r.integer(i, 14) != 0) row.previous = lease::Tenure{r.id<BootId>(i, 13), {r.integer(i, 14)}};
+  row.acquired_at = WallTime(Duration(r.integer(i, 15)));
+  LeaseTime now{Duration(r.integer(i, 16))};
+  view.expires_at = WallTime(Duration(r.integer(i, 17))) + (row.expires - now);
+  view.expired = !row.released && row.expires <= now;
+  return view;
+}
+
+}  // namespace
+
+std::vector<Answer> apply(Connection& c, const Batch& batch, const LeaseLimits& limits) {
+  Judged judged = judge(c, batch, limits);
+  // Only a new epoch can answer these; when none may be opened now, the answers stay unknown.
+  if (judged.stale || judged.lost_commits) {
+    if (c.query("SELECT weir_open_epoch($1::bigint)", Params() << limits.ttl_max).flag(0, 0) || judged.stale)
+      judged = judge(c, batch, limits);
+  }
+  return std::move(judged.answers);
+}
+
+TickReport tick(Connection& c, const LeaseLimits& limits) {
+  Rows rows = c.query("SELECT hold_opened, epoch_opened, now_epoch FROM weir_tick($1::bigint)", Params() << limits.ttl_max);
+  return {rows.flag(0, 0), rows.flag(0, 1), rows.integer(0, 2)};
+}
+
+Result<LeaseView> revoke(Connection& c, const CameraId& camera, const TenantId& tenant, const LeaseLimits& limits) {
+  TRY(present, show_lease(c, camera, tenant));
+  c.query("SELECT weir_revoke($1::text, $2::bigint)", Params() << camera << limits.ttl_max);
+  return show_lease(c, camera, tenant);
+}
+
+Result<int> release_all(Connection& c, const lease::Owner& owner, const std::string& will_sha256,
+                        const LeaseLimits& limits) {
+  Rows rows = c.query("SELECT weir_release_all($1::text, $2::text, $3::text, $4::bigint)",
+                      Params() << owner.runner << owner.boot << will_sha256 << limits.ttl_max);
+  if (rows.integer(0, 0) < 0)
+    return Error{Errc::unauthorized, "will_refused", "this boot's last will was not signed with its secret"};
+  return static_cast<int>(rows.integer(0, 0));
+}
+
+std::vector<LeaseView> list_leases(Connection& c, const LeaseFilter& filter) {
+  Rows rows = c.query(WEIR_LEASE_VIEW
+                      "WHERE l.camera_uuid > $1::text AND ($2::text = '' OR l.tenant_id = $2) AND"
+                      " ($3::text = '' OR l.owner_id = $3) AND (NOT $4::boolean OR NOT l.released) AND l.owner_id <> ''"
+                      " ORDER BY l.camera_uuid LIMIT $5::int",
+                      Params() << filter.after << filter.tenant << filter.runner << filter.only_held << filter.limit);
+  std::vector<LeaseView> views;
+  for (int i = 0; i < rows.size(); ++i) views.push_back(view_row(rows, i));
+  return views;
+}
+
+Result<LeaseView> show_lease(Connection& c, const CameraId& camera, const TenantId& tenant) {
+  Rows rows = c.query(WEIR_LEASE_VIEW "WHERE l.camera_uuid = $1::text AND ($2::text = '' OR l.tenant_id = $2)",
+                      Params() << camera << tenant);
+  if (rows.size() == 0) return no_such("camera", "camera_uuid");
+  return view_row(rows, 0);
+}
+
+Result<BudgetAnswer> consume(Connection& c, const SiteId& site, const TenantId& tenant,
+                             const std::optional<BudgetUse>& use) {
+  Rows rows = c.query("SELECT outcome, have, cap, rate FROM weir_consume($1::text, $2::text, $3::text, $4::bigint)",
+                      Params() << site << tenant << (use ? use->camera : CameraId())
+                               << (use ? use->grant.n : std::int64_t{0}));
+  std::string outcome = rows.text(0, 0);
+  if (outcome == "no_site") return no_such("site", "site_id");
+  if (outcome == "no_camera") return no_such("camera", "camera_uuid");
+  BudgetAnswer answer{outcome == "granted", rows.number(0, 1), rows.number(0, 2)};
+  if (!answer.granted)
+    answer.retry_after = bucket::consume({answer.tokens, answer.capacity, rows.number(0, 3)}, LeaseTime{}).retry_after;
+  return answer;
+}
+
+}  // namespace weir::postgres

@@ -1,0 +1,12 @@
+// The tables and functions of the PostgreSQL store, as numbered steps. Private to this folder.
+#pragma once
+
+#include "connection.hpp"
+
+namespace weir::postgres {
+
+// Brings the database up to date. Several control planes may start at once: one does the work, the others wait.
+// Throws PgFailure, also when the database is of a newer Weir.
+void migrate(Connection& c);
+
+}  // namespace weir::postgres

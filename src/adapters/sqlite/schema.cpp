@@ -1,0 +1,81 @@
+#include "schema.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace weir::sqlite {
+
+namespace {
+// Times are microseconds: lease time for expires, until, heartbeat_at, hold_* and closed_until; UTC for the others.
+constexpr std::array kSteps = {
+    R"sql(
+CREATE TABLE store_state(
+  id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL, counter INTEGER NOT NULL, lease_now INTEGER NOT NULL,
+  mark INTEGER NOT NULL, hold_until INTEGER NOT NULL, hold_opened INTEGER NOT NULL, closed_until INTEGER NOT NULL
+) STRICT;
+INSERT INTO store_state VALUES (1, 1, 0, 0, 0, 0, -60000000, 0);
+
+CREATE TABLE tenants(tenant_id TEXT PRIMARY KEY, name TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE sites(
+  site_id TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, name TEXT NOT NULL, tokens REAL NOT NULL, capacity REAL NOT NULL,
+  refill_per_min REAL NOT NULL, budget_updated INTEGER NOT NULL, created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sites_tenant ON sites(tenant_id);
+
+CREATE TABLE cameras(
+  camera_uuid TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, site_id TEXT NOT NULL, enabled INTEGER NOT NULL,
+  config TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX cameras_site ON cameras(tenant_id, site_id, camera_uuid);
+
+CREATE TABLE leases(
+  camera_uuid TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, site_id TEXT NOT NULL, assignable INTEGER NOT NULL,
+  owner_id TEXT NOT NULL, boot_id TEXT NOT NULL, version INTEGER NOT NULL, grant_version INTEGER NOT NULL,
+  last_key TEXT NOT NULL, expires INTEGER NOT NULL, ttl INTEGER NOT NULL, released INTEGER NOT NULL,
+  revoked INTEGER NOT NULL, previous_boot TEXT NOT NULL, previous_grant INTEGER NOT NULL, acquired_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX leases_owner ON leases(owner_id, boot_id);
+
+CREATE TABLE runners(
+  runner_id TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, site_id TEXT NOT NULL, about TEXT NOT NULL,
+  capacity INTEGER NOT NULL, cordoned INTEGER NOT NULL, drain TEXT NOT NULL, boot_id TEXT NOT NULL,
+  heartbeat TEXT NOT NULL, streams_owned INTEGER NOT NULL, heartbeat_at INTEGER NOT NULL,
+  registered_at INTEGER NOT NULL, last_heartbeat INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE boots(
+  runner_id TEXT NOT NULL, boot_id TEXT NOT NULL, will_sha256 TEXT NOT NULL, dead INTEGER NOT NULL,
+  registered_at INTEGER NOT NULL, PRIMARY KEY (runner_id, boot_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE avoids(
+  camera_uuid TEXT NOT NULL, runner_id TEXT NOT NULL, until INTEGER NOT NULL, strikes INTEGER NOT NULL,
+  PRIMARY KEY (camera_uuid, runner_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE budget_uses(camera_uuid TEXT PRIMARY KEY, grant_version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+)sql",
+};
+}  // namespace
+
+void migrate(Db& db) {
+  std::int64_t seen = 0;
+  {
+    Query version = db.query("PRAGMA user_version");
+    version.next();
+    seen = version.integer(0);
+  }
+  if (seen > static_cast<std::int64_t>(kSteps.size()))
+    throw SqliteFailure(SQLITE_SCHEMA, fmt::format("the file is of a newer Weir (schema {}, this one knows {})", seen,
+                                                   kSteps.size()));
+  for (size_t step = static_cast<size_t>(seen); step < kSteps.size(); ++step) {
+    db.script("BEGIN IMMEDIATE");
+    db.script(kSteps[step]);
+    db.script(fmt::format("PRAGMA user_version = {}", step + 1).c_str());
+    db.script("COMMIT");
+  }
+}
+
+}  // namespace weir::sqlite

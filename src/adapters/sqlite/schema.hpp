@@ -1,0 +1,12 @@
+// The tables of the embedded store, as numbered steps that bring any older file up to date. Private to this folder.
+#pragma once
+
+#include "db.hpp"
+
+namespace weir::sqlite {
+
+// Applies the steps that the file has not seen yet, each in its own transaction. Throws when the file is of a newer
+// Weir.
+void migrate(Db& db);
+
+}  // namespace weir::sqlite

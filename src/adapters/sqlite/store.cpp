@@ -1,0 +1,307 @@
+#include "weir/sqlite/store.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/log.hpp"
+#include "weir/sqlite/core.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+namespace weir::sqlite {
+
+namespace {
+constexpr size_t kQueueMax = 20'000;
+constexpr size_t kGroupMax = 512;
+
+// Held for the life of the store. The kernel lets go of it when the process dies, however it dies.
+class FolderLock {
+ public:
+  static Result<FolderLock> take(const std::string& db_path) {
+    std::string path = db_path + ".lock";
+    int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return Error{Errc::unavailable, "state_dir", fmt::format("cannot open {}: {}", path, strerror(errno))};
+    FolderLock lock(fd);
+    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      char pid[32] = {};
+      ssize_t got = ::pread(fd, pid, sizeof pid - 1, 0);
+      return Error{Errc::conflict, "store_locked",
+                   fmt::format("{} is in use by another control plane{}", db_path,
+                               got > 0 ? fmt::format(" (process {})", std::string_view(pid, static_cast<size_t>(got))) : "")};
+    }
+    std::string pid = std::to_string(::getpid());
+    if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0)
+      return Error{Errc::unavailable, "state_dir", fmt::format("cannot write {}: {}", path, strerror(errno))};
+    return lock;
+  }
+  FolderLock() = default;
+  FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FolderLock& operator=(FolderLock&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~FolderLock() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+ private:
+  explicit FolderLock(int fd) : fd_(fd) {}
+  int fd_ = -1;
+};
+
+Error store_failed(const std::exception& failure) {
+  return {Errc::unavailable, "store_unavailable", fmt::format("the store failed: {}", failure.what())};
+}
+}  // namespace
+
+struct SqliteStore::State {
+  // Constant after construction.
+  LeaseLimits limits;
+  FolderLock lock;
+  bool shared_connection = false;   // ":memory:": reads go through the writer
+  // Writer thread only.
+  std::unique_ptr<Core> core;
+  // Writer thread writes, others copy.
+  std::mutex mutex;
+  lease::StoreState published;
+  TickReport report;
+  std::atomic<Instant::rep> last_turn{0};
+
+  JobQueue writes{kQueueMax};
+  JobQueue reads{kQueueMax};
+  std::thread writer;
+  std::thread reader;
+
+  void write_loop();
+  void read_loop();
+  void run_group(std::vector<Job>& jobs);
+  void publish(bool hold);
+
+  std::pair<LeaseTime, WallTime> times() {
+    WallTime clock = wall_now();
+    std::lock_guard guard(mutex);
+    return {lease::lease_time(published, clock), clock};
+  }
+  template <class T>
+  Async<T> write(std::function<Result<T>(Core&)> work) {
+    return run_blocking<T>(writes, [this, work = std::move(work)] { return work(*core); });
+  }
+  template <class T>
+  Async<T> read(std::function<Result<T>(Core::Reader&)> work) {
+    return run_blocking<T>(shared_connection ? writes : reads,
+                           [this, work = std::move(work)] { return work(core->reader()); });
+  }
+};
+
+void SqliteStore::State::publish(bool hold) {
+  std::lock_guard guard(mutex);
+  if (core->state().epoch > published.epoch && published.epoch > 0) report.epoch_opened = true;
+  report.hold_opened |= hold;
+  report.epoch = core->state().epoch;
+  published = core->state();
+  last_turn = boot_now().time_since_epoch().count();
+}
+
+// All that waited while the last commit was flushed shares the next one.
+void SqliteStore::State::run_group(std::vector<Job>& jobs) {
+  try {
+    core->begin();
+    for (Job& job : jobs) {
+      core->mark_job();
+      try {
+        job.work();
+        core->keep_job();
+      } catch (const std::exception& failure) {
+        core->undo_job();
+        job.fail(store_failed(failure));
+      }
+    }
+    core->commit();
+  } catch (const std::exception& failure) {
+    log::error("store.commit_failed", failure.what()).with("jobs", jobs.size());
+    try {
+      core->rollback();
+    } catch (const std::exception&) {
+      // Nothing was open: the failure came from BEGIN.
+    }
+    for (Job& job : jobs) job.fail(store_failed(failure));
+  }
+  for (Job& job : jobs) job.done();
+}
+
+void SqliteStore::State::write_loop() {
+  while (!writes.closed() || writes.waiting() > 0) {
+    std::vector<Job> jobs = writes.take(kGroupMax, lease::kTickEvery);
+    bool hold = false;
+    try {
+      hold = core->tick();
+    } catch (const std::exception& failure) {
+      log::error("store.tick_failed", failure.what());
+    }
+    if (!jobs.empty()) run_group(jobs);
+    publish(hold);
+  }
+}
+
+void SqliteStore::State::read_loop() {
+  while (!reads.closed()) {
+    for (Job& job : reads.take(1, 10s)) {
+      try {
+        job.work();
+      } catch (const std::exception& failure) {
+        job.fail(store_failed(failure));
+      }
+      job.done();
+    }
+  }
+}
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(boost::asio::io_context&, Config config) {
+  auto state = std::make_unique<State>();
+  state->limits = config.limits;
+  state->shared_connection = config.path == ":memory:";
+  if (!state->shared_connection) {
+    TRY(lock, FolderLock::take(config.path));
+    state->lock = std::move(lock);
+  }
+  try {
+    state->core = std::make_unique<Core>(config.path, config.limits, wall_now);
+    state->publish(state->core->tick());
+    // The file holds camera credentials.
+    if (!state->shared_connection)
+      std::filesystem::permissions(config.path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  } catch (const std::exception& failure) {
+    return Error{Errc::unavailable, "store_unavailable", fmt::format("cannot open {}: {}", config.path, failure.what())};
+  }
+  return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(state)));
+}
+
+SqliteStore::SqliteStore(std::unique_ptr<State> state) : state_(std::move(state)) {
+  state_->writer = std::thread([s = state_.get()] { s->write_loop(); });
+  state_->reader = std::thread([s = state_.get()] { s->read_loop(); });
+}
+
+SqliteStore::~SqliteStore() {
+  state_->reads.close();
+  state_->writes.close();
+  state_->writer.join();
+  state_->reader.join();
+}
+
+template <class T>
+using Async = boost::asio::awaitable<Result<T>>;
+
+// ---- leases ----
+
+Async<std::vector<lease::Answer>> SqliteStore::apply(lease::Batch batch) {
+  return state_->write<std::vector<lease::Answer>>([batch = std::move(batch)](Core& c) { return c.apply(batch); });
+}
+
+// Lease time moves on the writer's thread by itself; this tells what it found, and whether it is stuck.
+Async<TickReport> SqliteStore::tick() {
+  if (boot_now() - Instant(Duration(state_->last_turn.load())) > 2s)
+    co_return Error{Errc::unavailable, "store_stalled", "the store's disk does not answer"};
+  std::lock_guard guard(state_->mutex);
+  TickReport report = state_->report;
+  state_->report.hold_opened = state_->report.epoch_opened = false;
+  co_return report;
+}
+
+Async<LeaseView> SqliteStore::revoke(CameraId camera, TenantId tenant) {
+  return state_->write<LeaseView>([=](Core& c) { return c.revoke(camera, tenant); });
+}
+Async<int> SqliteStore::release_all(lease::Owner owner, std::string will_sha256) {
+  return state_->write<int>([=](Core& c) { return c.release_all(owner, will_sha256); });
+}
+Async<std::vector<LeaseView>> SqliteStore::list(LeaseFilter filter) {
+  return state_->read<std::vector<LeaseView>>([this, filter](Core::Reader& r) -> Result<std::vector<LeaseView>> {
+    auto [now, clock] = state_->times();
+    return r.list(filter, now, clock);
+  });
+}
+Async<LeaseView> SqliteStore::show(CameraId camera, TenantId tenant) {
+  return state_->read<LeaseView>([=, this](Core::Reader& r) {
+    auto [now, clock] = state_->times();
+    return r.show(camera, tenant, now, clock);
+  });
+}
+Async<BudgetAnswer> SqliteStore::consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) {
+  return state_->write<BudgetAnswer>([=](Core& c) { return c.consume(site, tenant, use); });
+}
+
+// ---- catalog ----
+
+Async<Nothing> SqliteStore::ping() {
+  return state_->write<Nothing>([](Core&) { return ok(); });
+}
+Async<Tenant> SqliteStore::add_tenant(Tenant tenant) {
+  return state_->write<Tenant>([=](Core& c) { return c.add_tenant(tenant); });
+}
+Async<std::vector<Tenant>> SqliteStore::list_tenants(TenantId only, TenantId after, int limit) {
+  return state_->read<std::vector<Tenant>>(
+      [=](Core::Reader& r) -> Result<std::vector<Tenant>> { return r.list_tenants(only, after, limit); });
+}
+Async<Nothing> SqliteStore::remove_tenant(TenantId id) {
+  return state_->write<Nothing>([=](Core& c) { return c.remove_tenant(id); });
+}
+Async<Site> SqliteStore::add_site(Site site) {
+  return state_->write<Site>([=](Core& c) { return c.add_site(site); });
+}
+Async<std::vector<Site>> SqliteStore::list_sites(TenantId tenant, SiteId after, int limit) {
+  return state_->read<std::vector<Site>>([=, this](Core::Reader& r) -> Result<std::vector<Site>> {
+    return r.list_sites(tenant, after, limit, state_->times().first);
+  });
+}
+Async<Site> SqliteStore::show_site(SiteId id, TenantId tenant) {
+  return state_->read<Site>([=, this](Core::Reader& r) { return r.show_site(id, tenant, state_->times().first); });
+}
+Async<Nothing> SqliteStore::remove_site(SiteId id, TenantId tenant) {
+  return state_->write<Nothing>([=](Core& c) { return c.remove_site(id, tenant); });
+}
+Async<Site> SqliteStore::set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
+                                    std::optional<double> tokens) {
+  return state_->write<Site>([=](Core& c) { return c.set_budget(id, tenant, capacity, refill_per_min, tokens); });
+}
+Async<CameraRecord> SqliteStore::add_camera(camera::Config config) {
+  return state_->write<CameraRecord>([=](Core& c) { return c.add_camera(config); });
+}
+Async<std::vector<CameraRecord>> SqliteStore::list_cameras(CameraFilter filter) {
+  return state_->read<std::vector<CameraRecord>>([=](Core::Reader& r) { return r.list_cameras(filter); });
+}
+Async<CameraRecord> SqliteStore::show_camera(CameraId id, TenantId tenant) {
+  return state_->read<CameraRecord>([=](Core::Reader& r) { return r.show_camera(id, tenant); });
+}
+Async<CameraRecord> SqliteStore::edit_camera(CameraId id, TenantId tenant, CameraEdit change) {
+  return state_->write<CameraRecord>([=](Core& c) { return c.edit_camera(id, tenant, change); });
+}
+Async<Nothing> SqliteStore::remove_camera(CameraId id, TenantId tenant) {
+  return state_->write<Nothing>([=](Core& c) { return c.remove_camera(id, tenant); });
+}
+Async<Runner> SqliteStore::register_runner(Runner runner, std::string will_sha256) {
+  return state_->write<Runner>([=](Core& c) { return c.register_runner(runner, will_sha256); });
+}
+Async<Nothing> SqliteStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) {
+  return state_->write<Nothing>([=](Core& c) { return c.heartbeat(id, tenant, body, streams_owned); });
+}
+Async<std::vector<Runner>> SqliteStore::list_runners(TenantId tenant, RunnerId after, int limit) {
+  return state_->read<std::vector<Runner>>([=, this](Core::Reader& r) -> Result<std::vector<Runner>> {
+    return r.list_runners(tenant, after, limit, state_->times().first, state_->limits.runner_live);
+  });
+}
+Async<Runner> SqliteStore::show_runner(RunnerId id, TenantId tenant) {
+  return state_->read<Runner>([=, this](Core::Reader& r) {
+    return r.show_runner(id, tenant, state_->times().first, state_->limits.runner_live);
+  });
+}
+Async<Runner> SqliteStore::change_runner(RunnerId id, TenantId tenant, RunnerChange change) {
+  return state_->write<Runner>([=](Core& c) { return c.change_runner(id, tenant, change); });
+}
+Async<Nothing> SqliteStore::remove_runner(RunnerId id, TenantId tenant) {
+  return state_->write<Nothing>([=](Core& c) { return c.remove_runner(id, tenant); });
+}
+
+}  // namespace weir::sqlite

@@ -1,0 +1,18 @@
+// The commands that are not a server: each function lists those of one file.
+// Plain values; main thread only.
+#pragma once
+
+#include "command.hpp"
+
+namespace weir::apps {
+
+std::vector<Command> token_commands();
+std::vector<Command> tenant_commands();
+std::vector<Command> site_commands();
+std::vector<Command> camera_commands();
+std::vector<Command> node_commands();
+std::vector<Command> lease_commands();
+std::vector<Command> status_commands();
+std::vector<Command> about_commands();
+
+}  // namespace weir::apps

@@ -1,0 +1,190 @@
+#include "admin.hpp"
+#include "camera_import.hpp"
+#include "files.hpp"
+#include "print.hpp"
+
+namespace weir::apps {
+
+namespace {
+
+using net::Method;
+
+constexpr std::pair<const char*, const char*> kFields[] = {
+    {"id", "camera_uuid"}, {"tenant", "tenant_id"}, {"site", "site_id"}, {"name", "name"}};
+
+int done(const Arguments& arguments, const json::value& answer, std::string_view sentence) {
+  if (arguments.has("json")) print_json(answer);
+  else print_line(harmless(sentence));
+  return 0;
+}
+
+// An answer for a screen: what an administrator's token sees unredacted must not stay in a terminal's history.
+json::value without_credentials(const json::value& camera) {
+  json::value shown = camera;
+  if (!shown.is_object()) return shown;
+  auto redact = [](json::object& object, std::string_view name) {
+    if (json::value* url = object.if_contains(name); url != nullptr && url->is_string())
+      *url = redact_url(std::string_view(url->get_string()));
+  };
+  redact(shown.get_object(), "rtsp_url");
+  redact(shown.get_object(), "substream_url");
+  if (json::value* snapshot = shown.get_object().if_contains("snapshot"); snapshot != nullptr && snapshot->is_object())
+    redact(snapshot->get_object(), "url");
+  return shown;
+}
+
+bool holds_credentials(std::string_view url) { return redact_url(url) != url; }
+
+Result<json::object> body_of(const Arguments& arguments) {
+  json::object body;
+  if (arguments.has("json-file")) {
+    TRY(text, read_file(arguments.text("json-file"), 1 << 20));
+    TRY(parsed, json::parse_text(text));
+    if (!parsed.is_object())
+      return Error{Errc::invalid, "bad_camera",
+                   fmt::format("{} must hold one JSON object", arguments.text("json-file"))};
+    body = parsed.get_object();
+  }
+  for (auto [option, field] : kFields)
+    if (arguments.has(option)) body[field] = arguments.text(option);
+  TRY(max_fps, arguments.number("max-fps"));
+  if (max_fps) body["max_fps"] = *max_fps;
+  if (arguments.has("url-file")) {
+    TRY(text, read_file(arguments.text("url-file"), 64 << 10));
+    body["rtsp_url"] = trimmed(text);
+  } else if (arguments.has("<camera_url>")) {
+    body["rtsp_url"] = arguments.text("<camera_url>");
+  }
+  return body;
+}
+
+Result<int> camera_add(const Arguments& arguments) {
+  if (arguments.has("url-file") && arguments.has("<camera_url>"))
+    return usage_error("give the camera's URL once, as an argument or with --url-file; see weir camera add --help");
+  TRY(body, body_of(arguments));
+  for (auto [option, field] : kFields)
+    if (!body.contains(field) && std::string_view(option) != "name")
+      return usage_error(fmt::format("--{} is required; see weir camera add --help", option));
+  if (!body.contains("rtsp_url") && !body.contains("snapshot"))
+    return usage_error("the camera's URL is required, as an argument or with --url-file; see weir camera add --help");
+  if (holds_credentials(arguments.text("<camera_url>")))
+    complain("note: other users of this machine can see a command's arguments; --url-file keeps a password private");
+  TRY(api, Api::connect(arguments));
+  TRY(answer, api.send(Method::post, "/v1/cameras", body));
+  return done(arguments, without_credentials(answer), fmt::format("added camera {}", cell(answer, "camera_uuid")));
+}
+
+Result<int> camera_list(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  std::string target = "/v1/cameras";
+  add_query(target, "tenant_id", arguments.text("tenant"));
+  add_query(target, "site_id", arguments.text("site"));
+  if (arguments.has("enabled")) add_query(target, "enabled", "true");
+  TRY(found, api.list(target));
+  json::array items;
+  for (const auto& item : found) items.push_back(without_credentials(item));
+  if (arguments.has("json")) return done(arguments, json::object{{"items", items}}, "");
+  if (items.empty())
+    return done(arguments, {},
+                "no cameras yet; add one with: weir camera add --tenant t-01 --site site-A --id cam-1 --url-file FILE");
+  Table table({"CAMERA", "TENANT", "SITE", "ENABLED", "URL", "UPDATED"});
+  for (const auto& item : items)
+    table.add({cell(item, "camera_uuid"), cell(item, "tenant_id"), cell(item, "site_id"), cell(item, "enabled"),
+               cell(item, "rtsp_url"), cell(item, "updated_at")});
+  print(table.text());
+  return 0;
+}
+
+Result<int> camera_show(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  TRY(answer, api.get(route("/v1/cameras", arguments.text("<camera>"))));
+  json::value shown = without_credentials(answer);
+  if (arguments.has("json") || !shown.is_object()) return done(arguments, shown, "");
+  print(field_lines(shown.get_object()));
+  return 0;
+}
+
+Result<int> set_enabled(const Arguments& arguments, bool enabled) {
+  TRY(api, Api::connect(arguments));
+  std::string id = arguments.text("<camera>");
+  TRY(answer, api.send(Method::patch, route("/v1/cameras", id), {{"enabled", enabled}}));
+  return done(arguments, without_credentials(answer),
+              fmt::format("{} camera {}", enabled ? "enabled" : "disabled", id));
+}
+Result<int> camera_enable(const Arguments& arguments) { return set_enabled(arguments, true); }
+Result<int> camera_disable(const Arguments& arguments) { return set_enabled(arguments, false); }
+
+Result<int> camera_remove(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  std::string id = arguments.text("<camera>");
+  TRY(answer, api.send(Method::del, route("/v1/cameras", id)));
+  return done(arguments, answer, fmt::format("removed camera {}", id));
+}
+
+Result<int> camera_import(const Arguments& arguments) {
+  std::string file = arguments.text("<file>");
+  TRY(text, read_file(file, 64 << 20));
+  TRY(lines, read_camera_file(text, file));
+  TRY(api, Api::connect(arguments));
+  json::array items;
+  ImportOptions options{.create = arguments.has("create"), .update = arguments.has("update")};
+  auto counts = import_cameras(api, lines, options, [&](const Imported& one) {
+    if (arguments.has("json")) {
+      items.push_back(json::object{
+          {"line", one.line}, {"camera_uuid", one.camera}, {"result", one.result}, {"message", one.message}});
+    } else if (one.result == "failed") {
+      std::string_view who = one.camera.empty() ? std::string_view("camera") : one.camera;
+      complain(fmt::format("{}:{}: {} failed: {}", file, one.line, who, one.message));
+    } else {
+      print_line(harmless(fmt::format("{}:{}: {} {}", file, one.line, one.result, one.camera)));
+    }
+    return true;
+  });
+  if (arguments.has("json"))
+    print_json(json::object{
+        {"items", items}, {"added", counts.added}, {"updated", counts.updated}, {"failed", counts.failed}});
+  else print_line(fmt::format("{} added, {} updated, {} failed", counts.added, counts.updated, counts.failed));
+  return counts.failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+std::vector<Command> camera_commands() {
+  const Option camera{"<camera>", "ID", "The camera's id", true};
+  const Option tenant{"tenant", "ID", "Of this tenant only"}, site{"site", "ID", "Of this site only"};
+  return {
+      {"camera add", "Add a camera",
+       "weir camera add --tenant t-01 --site site-A --id cam-1 --url-file cam-1.url\n"
+       "weir camera add --tenant t-01 --site site-A --id cam-2 rtsp://10.0.0.7/stream1 --max-fps 6",
+       "admin",
+       with_api_options({{"<camera_url>", "URL", "rtsp:// or rtsps://"},
+                         {"url-file", "FILE", "A file that holds the URL; - is standard input"},
+                         {"id", "ID", "Its id"},
+                         {"tenant", "ID", "Whose camera it is"},
+                         {"site", "ID", "Where it stands"},
+                         {"name", "TEXT", "What people call it"},
+                         {"max-fps", "N", "How many frames a second are looked at"},
+                         {"json-file", "FILE", "Everything else that the API takes, as a JSON object"}}),
+       camera_add},
+      {"camera list", "List the cameras", "weir camera list --site site-A --enabled", "admin",
+       with_api_options({tenant, site, {"enabled", "", "Only those that are to be processed"}}), camera_list},
+      {"camera show", "Show a camera, without its credentials", "weir camera show cam-1", "admin",
+       with_api_options({camera}), camera_show},
+      {"camera enable", "Process a camera again", "weir camera enable cam-1", "admin", with_api_options({camera}),
+       camera_enable},
+      {"camera disable", "Stop processing a camera and keep its configuration", "weir camera disable cam-1", "admin",
+       with_api_options({camera}), camera_disable},
+      {"camera remove", "Remove a camera", "weir camera remove cam-1", "admin", with_api_options({camera}),
+       camera_remove},
+      {"camera import", "Add many cameras from a CSV file or a YAML list",
+       "weir camera import cameras.csv --create\n"
+       "# camera_uuid,tenant_id,site_id,rtsp_url,name",
+       "admin",
+       with_api_options({{"<file>", "FILE", ".csv, or .yaml with a list of cameras", true},
+                         {"create", "", "Create tenants and sites that are missing"},
+                         {"update", "", "Change cameras that exist already"}}),
+       camera_import},
+  };
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,133 @@
+#include "admin.hpp"
+#include "api.hpp"
+#include "print.hpp"
+
+namespace weir::apps {
+
+namespace {
+
+using net::Method;
+
+Result<int> node_list(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  TRY(items, api.list("/v1/runners"));
+  if (arguments.has("json")) {
+    print_json(json::object{{"items", items}});
+    return 0;
+  }
+  if (items.empty()) {
+    print_line("no nodes yet; a runner appears here when it registers");
+    return 0;
+  }
+  Table table({"NODE", "STATUS", "CORDONED", "DRAIN", "LEASES", "CAPACITY", "HOST", "VERSION", "LAST HEARTBEAT"});
+  for (const auto& item : items)
+    table.add({cell(item, "runner_id"), cell(item, "status"), cell(item, "cordoned"), cell(item, "drain_mode"),
+               cell(item, "leases_held"), cell(item, "capacity_streams"), cell(item, "host"),
+               cell(item, "deployment_version"), cell(item, "last_heartbeat")});
+  print(table.text());
+  return 0;
+}
+
+Result<int> show(const Arguments& arguments, const json::value& answer) {
+  if (arguments.has("json") || !answer.is_object()) print_json(answer);
+  else print(field_lines(answer.get_object()));
+  return 0;
+}
+
+Result<int> node_show(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  TRY(answer, api.get(route("/v1/runners", arguments.text("<node>"))));
+  return show(arguments, answer);
+}
+
+Result<int> change(const Arguments& arguments, const json::object& body, std::string_view sentence) {
+  TRY(api, Api::connect(arguments));
+  TRY(answer, api.send(Method::patch, route("/v1/runners", arguments.text("<node>")), body));
+  if (arguments.has("json")) print_json(answer);
+  else print_line(harmless(fmt::format(fmt::runtime(sentence), arguments.text("<node>"))));
+  return 0;
+}
+
+Result<int> node_cordon(const Arguments& arguments) {
+  return change(arguments, {{"cordoned", true}}, "{} takes no new cameras");
+}
+
+Result<int> node_uncordon(const Arguments& arguments) {
+  return change(arguments, {{"cordoned", false}}, "{} takes new cameras again");
+}
+
+Result<int> node_drain(const Arguments& arguments) {
+  std::string mode = arguments.has("mode") ? arguments.text("mode") : "soft";
+  if (mode == "soft") return change(arguments, {{"drain_mode", "soft"}}, "{} hands its cameras over, batch by batch");
+  if (mode == "hard") return change(arguments, {{"drain_mode", "hard"}}, "{} lets go of all its cameras at once");
+  if (mode == "none") return change(arguments, {{"drain_mode", "none"}}, "{} is no longer draining");
+  return usage_error("--mode must be one of: soft, hard, none");
+}
+
+Result<int> lease_list(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  std::string target = "/v1/leases";
+  add_query(target, "runner_id", arguments.text("runner"));
+  TRY(items, api.list(target));
+  if (arguments.has("json")) {
+    print_json(json::object{{"items", items}});
+    return 0;
+  }
+  if (items.empty()) {
+    print_line(arguments.has("runner") ? "this runner holds no lease"
+                                       : "no lease is held; a runner takes one for each enabled camera");
+    return 0;
+  }
+  Table table({"CAMERA", "RUNNER", "STATUS", "VERSION", "EXPIRES"});
+  for (const auto& item : items)
+    table.add({cell(item, "camera_uuid"), cell(item, "runner_id"), cell(item, "status"), cell(item, "version"),
+               cell(item, "expires_at")});
+  print(table.text());
+  return 0;
+}
+
+Result<int> lease_show(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  TRY(answer, api.get(route("/v1/leases/camera", arguments.text("<camera>"))));
+  return show(arguments, answer);
+}
+
+Result<int> lease_revoke(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  std::string camera = arguments.text("<camera>");
+  TRY(answer, api.send(Method::post, route("/v1/leases/camera", camera, "/revoke")));
+  if (arguments.has("json")) print_json(answer);
+  else print_line(harmless(fmt::format("revoked the lease of {}", camera)));
+  return 0;
+}
+
+}  // namespace
+
+std::vector<Command> node_commands() {
+  const Option node{"<node>", "ID", "The runner's id", true};
+  return {
+      {"node list", "List the runners", "weir node list", "admin", with_api_options({}), node_list},
+      {"node show", "Show a runner", "weir node show runner-1", "admin", with_api_options({node}), node_show},
+      {"node cordon", "Give a runner no new cameras", "weir node cordon runner-1", "admin", with_api_options({node}),
+       node_cordon},
+      {"node uncordon", "Give a runner new cameras again", "weir node uncordon runner-1", "admin",
+       with_api_options({node}), node_uncordon},
+      {"node drain", "Move a runner's cameras elsewhere", "weir node drain runner-1 --mode soft", "admin",
+       with_api_options({node, {"mode", "MODE", "soft: in batches (default); hard: all at once; none: stop draining"}}),
+       node_drain},
+  };
+}
+
+std::vector<Command> lease_commands() {
+  const Option camera{"<camera>", "ID", "The camera's id", true};
+  return {
+      {"lease list", "List who owns which camera", "weir lease list --runner runner-1", "admin",
+       with_api_options({{"runner", "ID", "Of this runner only"}}), lease_list},
+      {"lease show", "Show who owns a camera", "weir lease show cam-1", "admin", with_api_options({camera}),
+       lease_show},
+      {"lease revoke", "Take a camera away from its owner; another runner will take it", "weir lease revoke cam-1",
+       "admin", with_api_options({camera}), lease_revoke},
+  };
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,167 @@
+#include "api.hpp"
+
+#include "files.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/net/token.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace weir::apps {
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+// Given by the user rather than assumed.
+bool chosen(const Settings& settings, std::string_view name) { return settings.origin(name) != "default"; }
+
+Result<Secret> admin_token(const Settings& settings) {
+  std::string path = secret_file(settings);
+  if (!std::filesystem::exists(path))
+    return Error{Errc::unauthorized, "no_token",
+                 fmt::format("no token: give --token-file or WEIR_TOKEN, or the --state-dir of a `weir up` ({} does "
+                             "not exist)",
+                             path)};
+  TRY(key, net::TokenKey::load_or_create(path));
+  return key.sign({.sub = "weir-cli", .role = net::Role::admin, .expires = wall_now() + 15min});
+}
+
+bool by_flag(const Settings& settings, std::string_view name) { return settings.origin(name).starts_with("flag"); }
+
+// A --state-dir on the command line means the control plane in that folder, whatever the environment says.
+bool means_folder(const Settings& settings) {
+  return by_flag(settings, "state_dir") && !by_flag(settings, "control_plane_url");
+}
+
+Result<std::string> find_url(const Settings& settings) {
+  std::string url;
+  if (!means_folder(settings)) {
+    if (!by_flag(settings, "control_plane_url")) url = environment("WEIR_URL");
+    if (url.empty()) url = settings.text("control_plane_url");
+  }
+  if (!url.empty()) return url;
+  std::string path = endpoint_file(settings.text("state_dir"));
+  auto text = read_file(path, 4096);
+  if (!text)
+    return Error{Errc::unavailable, "no_endpoint",
+                 fmt::format("no control plane is running in {}: start it with `weir up`, or give --url and "
+                             "--token-file",
+                             settings.text("state_dir"))};
+  return trimmed(*text);
+}
+
+Error unreachable(const std::string& url, const Error& why) {
+  return Error{Errc::unavailable, "unreachable",
+               fmt::format("cannot reach the control plane at {}: is it running? start it with `weir up` ({})",
+                           redact_url(url), why.message)};
+}
+
+}  // namespace
+
+std::vector<Option> with_api_options(std::vector<Option> own) {
+  own.push_back(
+      {"token-file", "FILE", "A file that holds the token; otherwise WEIR_TOKEN or the state folder's secret"});
+  own.push_back({"json", "", "Print JSON"});
+  return own;
+}
+
+Result<Api> Api::connect(const Arguments& arguments) {
+  TRY(settings, arguments.settings());
+  TRY(url, find_url(settings));
+  Secret token(means_folder(settings) ? std::string() : environment("WEIR_TOKEN"));
+  if (arguments.has("token-file")) {
+    TRY(text, read_file(arguments.text("token-file"), 64 << 10));
+    token = Secret(trimmed(text));
+  } else if (token.empty()) {
+    bool folder = means_folder(settings) || (!chosen(settings, "control_plane_url") && environment("WEIR_URL").empty());
+    if (!folder && !chosen(settings, "state_dir") && !chosen(settings, "auth_secret_file"))
+      return Error{Errc::unauthorized, "no_token",
+                   fmt::format("no token for {}: give --token-file or WEIR_TOKEN, or name its secret with "
+                               "--auth-secret-file or --state-dir",
+                               redact_url(url))};
+    TRY(minted, admin_token(settings));
+    token = std::move(minted);
+  }
+  return connect(std::move(url), std::move(token));
+}
+
+Result<Api> Api::connect(std::string url, Secret token) {
+  Api api(std::move(url), std::move(token));
+  api.io_ = std::make_unique<boost::asio::io_context>(1);
+  TRY(client, net::HttpClient::create(*api.io_, api.url_));
+  api.client_ = std::make_unique<net::HttpClient>(std::move(client));
+  return api;
+}
+
+Result<net::ClientResponse> Api::raw(net::Method method, std::string target, std::string body) {
+  net::ClientRequest request{.method = method, .target = std::move(target), .body = std::move(body), .bearer = token_};
+  std::optional<Result<net::ClientResponse>> answer;
+  io_->restart();
+  boost::asio::co_spawn(
+      *io_, [&]() -> boost::asio::awaitable<void> { answer.emplace(co_await client_->send(std::move(request))); },
+      [](const std::exception_ptr&) {});
+  // An idle connection that is kept for the next call must not keep this one.
+  while (!answer && io_->run_one() > 0) {
+  }
+  if (!answer) return unreachable(url_, Error{Errc::internal, "internal", "the request ended without an answer"});
+  if (!*answer) return unreachable(url_, answer->error());
+  return std::move(**answer);
+}
+
+Result<json::value> Api::send(net::Method method, std::string target, const json::object& body) {
+  TRY(response, raw(method, std::move(target), body.empty() ? std::string() : json::to_text(body)));
+  if (response.status >= 400) return net::response_error(response);
+  if (response.body.empty()) return json::value(json::object());
+  return json::parse_text(response.body);
+}
+
+Result<json::value> Api::get(std::string target) { return send(net::Method::get, std::move(target)); }
+
+Result<json::array> Api::list(const std::string& target) {
+  json::array all;
+  std::string cursor;
+  for (;;) {
+    std::string page = target;
+    add_query(page, "limit", "1000");
+    add_query(page, "cursor", cursor);
+    TRY(answer, get(page));
+    const json::value* items = answer.is_object() ? answer.get_object().if_contains("items") : nullptr;
+    if (items == nullptr || !items->is_array())
+      return Error{Errc::internal, "bad_answer", fmt::format("{} did not answer with a list", redact_url(url_))};
+    all.insert(all.end(), items->get_array().begin(), items->get_array().end());
+    const json::value* next = answer.get_object().if_contains("next_cursor");
+    if (next == nullptr || !next->is_string() || std::string_view(next->get_string()) == cursor) return all;
+    cursor = std::string(next->get_string());
+  }
+}
+
+std::string route(std::string_view base, std::string_view id, std::string_view rest) {
+  return fmt::format("{}/{}{}", base, percent_encode(id), rest);
+}
+
+void add_query(std::string& target, std::string_view name, std::string_view value) {
+  if (value.empty()) return;
+  target += fmt::format("{}{}={}", target.find('?') == std::string::npos ? '?' : '&', name, percent_encode(value));
+}
+
+std::string endpoint_file(const std::string& state_dir) { return state_dir + "/endpoint"; }
+
+std::string secret_file(const Settings& settings) {
+  std::string given = settings.text("auth_secret_file");
+  return given.empty() ? settings.text("state_dir") + "/auth.secret" : given;
+}
+
+std::string url_of(const std::string& address) {
+  if (address.starts_with("0.0.0.0:")) return "http://127.0.0.1" + address.substr(7);
+  if (address.starts_with("[::]:")) return "http://[::1]" + address.substr(4);
+  return "http://" + address;
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,56 @@
+// Api: a control plane, asked one question after the other by a command.
+//
+// Where it is and what to show it: --url with --token-file; the folder that --state-dir names; WEIR_URL with WEIR_TOKEN;
+// otherwise the usual state folder of `weir up`. The folder holds the address and the secret from which a short-lived
+// admin token is made here. Such a token is made only for a control plane whose secret was named on purpose, never for
+// any address that happens to be given.
+// Each call blocks until the answer is there or its time is up. One thread.
+#pragma once
+
+#include "command.hpp"
+
+#include "weir/base/json.hpp"
+#include "weir/net/client.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <memory>
+
+namespace weir::apps {
+
+// The options that every command which asks a control plane takes, before its own.
+std::vector<Option> with_api_options(std::vector<Option> own);
+
+class Api {
+ public:
+  static Result<Api> connect(const Arguments& arguments);
+  static Result<Api> connect(std::string url, Secret token);
+
+  const std::string& url() const { return url_; }
+  Result<json::value> get(std::string target);
+  Result<json::value> send(net::Method method, std::string target, const json::object& body = {});
+  // The plain answer, whatever its status: health and metrics.
+  Result<net::ClientResponse> raw(net::Method method, std::string target, std::string body = {});
+  // Every item of a list, page by page. `target` may hold a query.
+  Result<json::array> list(const std::string& target);
+
+ private:
+  Api(std::string url, Secret token) : url_(std::move(url)), token_(std::move(token)) {}
+  std::string url_;
+  Secret token_;
+  std::unique_ptr<boost::asio::io_context> io_;
+  std::unique_ptr<net::HttpClient> client_;
+};
+
+// "/v1/cameras" and an id that may hold anything → "/v1/cameras/a%2Fb"
+std::string route(std::string_view base, std::string_view id, std::string_view rest = "");
+// Adds "?name=value" or "&name=value" where `value` is not empty.
+void add_query(std::string& target, std::string_view name, std::string_view value);
+
+// Where `weir up` in this state folder answers, or "" where none has said so.
+std::string endpoint_file(const std::string& state_dir);
+std::string secret_file(const Settings& settings);
+// The URL under which this machine reaches a server bound to `address`.
+std::string url_of(const std::string& address);
+
+}  // namespace weir::apps

@@ -1,0 +1,129 @@
+#include "camera_file.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace weir::apps {
+
+namespace {
+
+constexpr std::string_view kColumns[] = {"camera_uuid", "tenant_id", "site_id", "rtsp_url", "name"};
+
+bool is_column(std::string_view name) { return std::ranges::find(kColumns, name) != std::end(kColumns); }
+
+std::vector<CameraLine> cameras_of_csv(std::string_view text) {
+  std::vector<CsvRow> rows = parse_csv(text);
+  std::vector<std::string> columns(std::begin(kColumns), std::end(kColumns));
+  size_t first = 0;
+  if (!rows.empty() && std::ranges::find(rows[0].cells, "camera_uuid") != rows[0].cells.end()) {
+    columns = rows[0].cells;
+    first = 1;
+  }
+  std::vector<CameraLine> cameras;
+  for (size_t i = first; i < rows.size(); ++i) {
+    CameraLine& line = cameras.emplace_back(CameraLine{.line = rows[i].line, .problem = rows[i].problem});
+    if (!line.problem.empty()) continue;
+    if (rows[i].cells.size() > columns.size() || rows[i].cells.size() < 4) {
+      line.problem = fmt::format("must have 4 to {} columns, has {}", columns.size(), rows[i].cells.size());
+      continue;
+    }
+    for (size_t c = 0; c < rows[i].cells.size(); ++c) {
+      if (!is_column(columns[c]))
+        line.problem = fmt::format("the columns are {}; \"{}\" is none of them", fmt::join(kColumns, ", "), columns[c]);
+      else if (!rows[i].cells[c].empty()) line.camera[columns[c]] = rows[i].cells[c];
+    }
+  }
+  return cameras;
+}
+
+json::value to_json(const YAML::Node& node, bool text_only = false) {
+  if (node.IsSequence()) {
+    json::array out;
+    for (const auto& each : node) out.push_back(to_json(each));
+    return out;
+  }
+  if (node.IsMap()) {
+    json::object out;
+    for (const auto& each : node) {
+      std::string key = each.first.IsScalar() ? each.first.Scalar() : std::string("?");
+      out[key] = to_json(each.second, is_column(key));  // an id such as 17 is a text all the same
+    }
+    return out;
+  }
+  if (!node.IsScalar()) return nullptr;
+  const std::string& text = node.Scalar();
+  if (text_only || node.Tag() == "!") return json::value(text);  // "!" is what yaml-cpp calls quoted
+  if (text == "true" || text == "false") return text == "true";
+  if (text == "null" || text == "~") return nullptr;
+  std::int64_t whole = 0;
+  const char* end = text.data() + text.size();
+  if (auto [at, failed] = std::from_chars(text.data(), end, whole); failed == std::errc{} && at == end) return whole;
+  double number = 0;
+  if (auto [at, failed] = std::from_chars(text.data(), end, number); failed == std::errc{} && at == end) return number;
+  return json::value(text);
+}
+
+Result<std::vector<CameraLine>> cameras_of_yaml(const std::string& text, std::string_view file_name) {
+  auto wrong = [](std::string message) { return Error{Errc::invalid, "bad_camera_file", std::move(message)}; };
+  try {
+    YAML::Node root = YAML::Load(text);
+    if (root.IsMap() && root["cameras"]) root = root["cameras"];
+    if (root.IsNull()) return std::vector<CameraLine>();
+    if (!root.IsSequence()) return wrong(fmt::format("{} must be a list of cameras", file_name));
+    std::vector<CameraLine> cameras;
+    for (const auto& each : root) {
+      CameraLine& line = cameras.emplace_back(CameraLine{.line = each.Mark().line + 1});
+      if (each.IsMap()) line.camera = to_json(each).as_object();
+      else line.problem = "must be a camera with camera_uuid, tenant_id, site_id and rtsp_url";
+    }
+    return cameras;
+  } catch (const YAML::Exception& failed) {
+    return wrong(fmt::format("{}:{} is not valid YAML: {}", file_name, failed.mark.line + 1, failed.msg));
+  }
+}
+
+}  // namespace
+
+std::vector<CsvRow> parse_csv(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::vector<CsvRow> rows;
+  int line = 1;
+  for (size_t at = 0; at < text.size();) {
+    CsvRow row{.line = line};
+    bool more = true;
+    while (more) {
+      std::string& cell = row.cells.emplace_back();
+      if (at < text.size() && text[at] == '"') {
+        bool closed = false;
+        for (++at; at < text.size() && !closed; ++at) {
+          if (text[at] == '\n') ++line;
+          if (text[at] != '"') cell += text[at];
+          else if (at + 1 < text.size() && text[at + 1] == '"') cell += text[at++];
+          else closed = true;
+        }
+        if (!closed) row.problem = "a quote is not closed";
+      }
+      while (at < text.size() && text[at] != ',' && text[at] != '\n' && text[at] != '\r') cell += text[at++];
+      more = at < text.size() && text[at] == ',';
+      if (more) ++at;
+    }
+    if (at < text.size() && text[at] == '\r') ++at;
+    if (at < text.size() && text[at] == '\n') ++at;
+    ++line;
+    bool blank = row.cells.size() == 1 && row.cells[0].find_first_not_of(" \t") == std::string::npos;
+    if (!blank) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Result<std::vector<CameraLine>> read_camera_file(std::string_view text, std::string_view file_name) {
+  if (!valid_utf8(text))
+    return Error{Errc::invalid, "bad_camera_file", fmt::format("{} is not valid UTF-8", file_name)};
+  for (std::string_view ending : {".yaml", ".yml", ".json"})
+    if (file_name.ends_with(ending)) return cameras_of_yaml(std::string(text), file_name);
+  return cameras_of_csv(text);
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,33 @@
+// Importing cameras: makes a control plane hold what a file says, one camera after the other.
+// Blocks while it asks; one thread.
+#pragma once
+
+#include "api.hpp"
+#include "camera_file.hpp"
+
+#include <functional>
+
+namespace weir::apps {
+
+struct ImportOptions {
+  bool create = false;  // tenants and sites that are missing
+  bool update = false;  // cameras that exist already
+};
+
+struct Imported {
+  int line = 0;
+  std::string camera = {};
+  std::string result = {};   // added, updated, failed
+  std::string message = {};  // why it failed
+};
+
+struct ImportCounts {
+  int added = 0, updated = 0, failed = 0;
+};
+
+// Tells `each` about every line, until it answers false. Goes on after a failure, but ends when the control plane is
+// out of reach.
+ImportCounts import_cameras(Api& api, const std::vector<CameraLine>& lines, const ImportOptions& options,
+                            const std::function<bool(const Imported&)>& each);
+
+}  // namespace weir::apps

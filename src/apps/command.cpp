@@ -1,0 +1,57 @@
+#include "command.hpp"
+
+#include "admin.hpp"
+#include "files.hpp"
+#include "serve.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+namespace weir::apps {
+
+const std::vector<Command>& all_commands() {
+  static const std::vector<Command> commands = [] {
+    std::vector<Command> all;
+    for (auto group : {serve_commands(), token_commands(), tenant_commands(), site_commands(), camera_commands(),
+                       node_commands(), lease_commands(), status_commands(), about_commands()})
+      all.insert(all.end(), group.begin(), group.end());
+    return all;
+  }();
+  return commands;
+}
+
+std::string Arguments::text(std::string_view name) const {
+  auto found = given_.find(name);
+  return found == given_.end() ? std::string() : found->second;
+}
+
+Result<std::optional<double>> Arguments::number(std::string_view name) const {
+  if (!has(name)) return std::optional<double>();
+  std::string given = text(name);
+  double parsed = 0;
+  auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), parsed);
+  if (failed != std::errc{} || end != given.data() + given.size() || !std::isfinite(parsed))
+    return usage_error(fmt::format("--{} must be a number", name));
+  return std::optional<double>(parsed);
+}
+
+Result<Settings> Arguments::settings() const {
+  Settings::Sources sources{.flags = flags_, .environment = [](const char* name) { return std::getenv(name); }};
+  if (config_file_) {
+    TRY(yaml, read_file(*config_file_, 1 << 20));
+    sources.yaml = std::move(yaml);
+    sources.yaml_name = *config_file_;
+  }
+  return Settings::load(sources);
+}
+
+Error usage_error(std::string message) { return Error{Errc::invalid, "usage", std::move(message)}; }
+
+int exit_code(const Error& error) {
+  bool usage = error.reason == "usage" || error.reason == "bad_setting" || error.reason == "unknown_setting" ||
+               error.reason == "bad_settings_file";
+  return usage ? 2 : 1;
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,71 @@
+#include "files.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace weir::apps {
+
+namespace {
+Error failure(std::string_view what, const std::string& path) {
+  return Error{Errc::unavailable, "file", fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
+}
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd > 2) ::close(fd);
+  }
+};
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, size_t bytes_max) {
+  Descriptor file{path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) return failure("read", path);
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    ssize_t got = ::read(file.fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failure("read", path);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<size_t>(got));
+    if (text.size() > bytes_max)
+      return Error{Errc::too_large, "file", fmt::format("{} is larger than {} bytes", path, bytes_max)};
+  }
+}
+
+std::string trimmed(std::string_view text) {
+  size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+}
+
+Status write_file(const std::string& path, std::string_view text, unsigned mode) {
+  std::string beside = path + ".new";
+  {
+    Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode)};
+    if (file.fd < 0) return failure("write", beside);
+    if (::write(file.fd, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+      return failure("write", beside);
+  }
+  if (::rename(beside.c_str(), path.c_str()) != 0) return failure("write", path);
+  return ok();
+}
+
+Status make_private_folder(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::path folder(path);
+  if (folder.has_parent_path()) std::filesystem::create_directories(folder.parent_path(), failed);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return failure("create the folder", path);
+  if (!std::filesystem::is_directory(folder, failed))
+    return Error{Errc::unavailable, "file", fmt::format("{} is not a folder", path)};
+  return ok();
+}
+
+}  // namespace weir::apps

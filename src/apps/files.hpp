@@ -1,0 +1,19 @@
+// Files that commands read and write whole. Plain functions; any thread.
+#pragma once
+
+#include "weir/base/result.hpp"
+
+#include <string>
+
+namespace weir::apps {
+
+// "-" is standard input. Fails on anything larger than `bytes_max`, and names the path.
+Result<std::string> read_file(const std::string& path, size_t bytes_max);
+// Without the blanks and line ends around it: what a file with one value holds.
+std::string trimmed(std::string_view text);
+// Written beside and renamed, so that a reader never sees half of it.
+Status write_file(const std::string& path, std::string_view text, unsigned mode);
+// Creates the folder (0700) and those above it where they are missing.
+Status make_private_folder(const std::string& path);
+
+}  // namespace weir::apps

@@ -1,0 +1,27 @@
+// The store that a URL names: the one place where a choice of adapter is made.
+// An OpenStore belongs to the loop's thread; destroying it joins the store's own threads.
+#pragma once
+
+#include "weir/base/secret.hpp"
+#include "weir/ports/catalog.hpp"
+#include "weir/ports/lease_store.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <memory>
+#include <string>
+
+namespace weir::apps {
+
+struct OpenStore {
+  std::shared_ptr<void> owner;  // one object behind both ports
+  LeaseStore* leases = nullptr;
+  Catalog* catalog = nullptr;
+  std::string kind;   // "sqlite", "postgres"
+  std::string shown;  // the URL without credentials
+};
+
+// sqlite:PATH or postgres://… (postgresql://…).
+Result<OpenStore> open_store(boost::asio::io_context& io, const Secret& url, int pool_size, LeaseLimits limits);
+
+}  // namespace weir::apps

@@ -1,0 +1,81 @@
+#include "print.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace weir::apps {
+
+std::string harmless(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    auto c = static_cast<unsigned char>(text[i]);
+    bool c1 = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    out += c < 0x20 || c == 0x7F || c1 ? '?' : text[i];
+    if (c1) ++i;
+  }
+  return out;
+}
+
+size_t columns_of(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(text, [](unsigned char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string Table::text() const {
+  std::vector<size_t> widths;
+  for (const auto& column : columns_) widths.push_back(columns_of(column));
+  std::vector<std::vector<std::string>> lines{columns_};
+  for (const auto& row : rows_) {
+    auto& line = lines.emplace_back();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      line.push_back(i < row.size() && !row[i].empty() ? harmless(row[i]) : "-");
+      widths[i] = std::max(widths[i], columns_of(line[i]));
+    }
+  }
+  std::string out;
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      out += line[i];
+      if (i + 1 < line.size()) out.append(widths[i] - columns_of(line[i]) + 2, ' ');
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+namespace {
+std::string shown(const json::value& v) {
+  if (v.is_null()) return "-";
+  if (v.is_string()) return std::string(v.get_string());
+  if (v.is_bool()) return v.get_bool() ? "yes" : "no";
+  if (v.is_double()) return fmt::format("{}", v.get_double());
+  return json::to_text(v);
+}
+}  // namespace
+
+std::string cell(const json::value& object, std::string_view field) {
+  const json::value* v = object.is_object() ? object.get_object().if_contains(field) : nullptr;
+  return v == nullptr ? "-" : shown(*v);
+}
+
+std::string field_lines(const json::object& object) {
+  size_t width = 0;
+  for (const auto& member : object) width = std::max(width, member.key().size());
+  std::string out;
+  for (const auto& member : object)
+    out += fmt::format("{:{}}  {}\n", harmless(member.key()), width, harmless(shown(member.value())));
+  return out;
+}
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+void print_line(std::string_view text) { print(fmt::format("{}\n", text)); }
+void print_json(const json::value& v) { print_line(json::to_text(v)); }
+
+void complain(std::string_view message) {
+  std::string line = fmt::format("weir: {}\n", harmless(message));
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,185 @@
+#include "server_process.hpp"
+
+#include "api.hpp"
+#include "files.hpp"
+#include "print.hpp"
+
+#include "weir/base/log.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ip/address.hpp>
+
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+
+namespace weir::apps {
+
+namespace asio = boost::asio;
+
+namespace {
+
+// How long closing the store may take beyond the grace, before the process ends without it.
+constexpr Duration kCloseLimit = 5s;
+
+bool listens_on_loopback(std::string_view listen) {
+  std::string host(listen.substr(0, listen.rfind(':')));
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  boost::system::error_code bad;
+  auto address = asio::ip::make_address(host, bad);
+  return bad ? host == "localhost" : address.is_loopback();
+}
+
+control_plane::ControlPlaneSettings plane_settings(const Settings& s) {
+  std::string loopback = s.text("loopback_cameras");
+  return {.ttl_min = s.duration("lease_ttl_min_s"),
+          .ttl_max = s.duration("lease_ttl_max_s"),
+          .budget_capacity = static_cast<double>(s.integer("budget_capacity")),
+          .budget_refill_per_min = s.number("budget_refill_per_min"),
+          .rules = {.loopback = loopback == "allow" || (loopback == "auto" && listens_on_loopback(s.text("listen")))},
+          .runner_live = s.duration("runner_live_s")};
+}
+
+net::ServerLimits server_limits(const Settings& s) {
+  return {.body_bytes_max = static_cast<size_t>(s.integer("http_body_bytes_max")),
+          .connections_max = static_cast<size_t>(s.integer("http_connections_max")),
+          .read_timeout = s.duration("http_read_timeout_s"),
+          .idle_timeout = s.duration("http_idle_timeout_s"),
+          .write_timeout = s.duration("http_write_timeout_s")};
+}
+
+// A setting as text, for comparing only: it may be a secret.
+Secret comparable(const Settings& s, const SettingSpec& spec) {
+  switch (spec.kind) {
+    case SettingKind::text: return Secret(s.text(spec.name));
+    case SettingKind::secret: return s.secret(spec.name);
+    case SettingKind::integer: return Secret(std::to_string(s.integer(spec.name)));
+    case SettingKind::number: return Secret(std::to_string(s.number(spec.name)));
+    case SettingKind::flag: return Secret(s.flag(spec.name) ? "true" : "false");
+  }
+  return {};
+}
+
+void end_stuck_process(int) {
+  constexpr std::string_view said = "weir: the shutdown took longer than its grace; ended without it\n";
+  [[maybe_unused]] ssize_t ignored = ::write(2, said.data(), said.size());
+  ::_exit(1);
+}
+
+}  // namespace
+
+Status configure_logging(const Settings& settings) {
+  std::string folder = settings.text("log_dir");
+  if (!folder.empty()) {
+    TRY(made, make_private_folder(folder));
+  }
+  log::configure({.level = *log::parse_level(settings.text("log_level")), .readable = ::isatty(2) == 1, .dir = folder});
+  return ok();
+}
+
+ServerProcess::ServerProcess(const Arguments& arguments, Settings settings)
+    : arguments_(arguments), settings_(std::move(settings)) {}
+
+Status ServerProcess::start(const Secret& database_url) {
+  std::signal(SIGPIPE, SIG_IGN);
+  TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
+  TRY(store, open_store(io_, database_url, static_cast<int>(settings_.integer("database_pool_size")),
+                        {.ttl_max = settings_.duration("lease_ttl_max_s"),
+                         .runner_live = settings_.duration("runner_live_s")}));
+  store_ = std::move(store);
+  metrics_.add_process_metrics();
+  plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, clock_, std::move(key),
+                                                         metrics_, plane_settings(settings_));
+  plane_->add_routes(router_);
+  server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_),
+                                              [this](const net::Finished& finished) { plane_->observe(finished); });
+  TRY(listening, server_->listen(settings_.text("listen")));
+  log::info("control_plane.started", "answering HTTP")
+      .with("address", server_->address())
+      .with("store", store_.kind)
+      .with("database", store_.shown)
+      .with("pid", static_cast<std::int64_t>(::getpid()));
+  return ok();
+}
+
+int ServerProcess::run(std::optional<Duration> limit) {
+  ticking_ = true;
+  asio::co_spawn(io_, plane_->ticker(),
+                 asio::bind_cancellation_slot(ticker_stop_.slot(), [this](const std::exception_ptr& failed) {
+                   ticking_ = false;
+                   // Without lease time nothing can be granted: better to end and be started again.
+                   if (failed) log::error("control_plane.ticker_failed", "lease time stands still");
+                   if (!stopping_) begin_stop("the ticker ended");
+                 }));
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
+  wait_for_signal();
+  if (limit) {
+    limit_.expires_after(*limit);
+    limit_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) begin_stop("its time is up");
+    });
+  }
+  io_.run();
+  server_.reset();
+  plane_.reset();
+  store_ = {};
+  log::info("control_plane.stopped", "stopped cleanly");
+  ::alarm(0);
+  return 0;
+}
+
+void ServerProcess::wait_for_signal() {
+  signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
+    if (cancelled) return;
+    if (signal == SIGHUP) {
+      reload();
+    } else if (stopping_) {
+      ::_exit(128 + signal);
+    } else {
+      begin_stop(signal == SIGINT ? "interrupted" : "terminated");
+    }
+    wait_for_signal();
+  });
+}
+
+void ServerProcess::reload() {
+  auto fresh = arguments_.settings();
+  if (!fresh) {
+    log::warn("settings.refused", fresh.error().message);
+    return;
+  }
+  log::Level level = *log::parse_level(fresh->text("log_level"));
+  // Said at the more talkative of the two levels: a change to "warn" is still announced.
+  if (!log::enabled(log::Level::info)) log::set_level(level);
+  std::vector<std::string_view> waiting;
+  for (const SettingSpec& spec : all_settings())
+    if (spec.name != "log_level" && !(comparable(*fresh, spec) == comparable(settings_, spec)))
+      waiting.push_back(spec.name);
+  log::info("settings.reloaded", "log_level took effect")
+      .with("log_level", fresh->text("log_level"))
+      .with("needs_restart", fmt::format("{}", fmt::join(waiting, ", ")));
+  log::set_level(level);
+}
+
+void ServerProcess::begin_stop(std::string_view why) {
+  if (stopping_) return;
+  stopping_ = true;
+  log::info("control_plane.stopping", std::string(why)).with("connections", server_->connections());
+  // The alarm also covers what happens after the loop has ended: joining the store's threads.
+  std::signal(SIGALRM, end_stuck_process);
+  ::alarm(static_cast<unsigned>(std::ceil(seconds(settings_.duration("shutdown_grace_s") + kCloseLimit))));
+  asio::co_spawn(io_, stop(), [this](const std::exception_ptr& failed) {
+    if (failed) log::error("control_plane.stop_failed", "the listener could not be closed");
+    signals_.cancel();
+    limit_.cancel();
+  });
+}
+
+asio::awaitable<void> ServerProcess::stop() {
+  co_await server_->stop(settings_.duration("shutdown_grace_s"));
+  if (ticking_) ticker_stop_.emit(asio::cancellation_type::total);
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,59 @@
+// ServerProcess: a control plane from its settings to its clean end.
+//
+// `start` opens the store, takes the address and begins to answer; `run` serves until SIGTERM, SIGINT or the given time
+// is up, then stops in the reverse order of the data's way: no new requests, running ones finish within the grace,
+// the ticker ends, the store closes. A second signal ends at once, and so does a shutdown that hangs. SIGHUP reads the
+// log level again. Main thread only.
+#pragma once
+
+#include "command.hpp"
+#include "open_store.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/control_plane/control_plane.hpp"
+#include "weir/net/metrics.hpp"
+#include "weir/net/server.hpp"
+
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace weir::apps {
+
+// Logs to stderr: readable on a terminal, JSON elsewhere.
+Status configure_logging(const Settings& settings);
+
+class ServerProcess {
+ public:
+  ServerProcess(const Arguments& arguments, Settings settings);
+
+  Status start(const Secret& database_url);
+  std::string address() const { return server_->address(); }
+  // Serves until it is told to stop, or for `limit`. 0 is a clean end.
+  int run(std::optional<Duration> limit);
+
+ private:
+  void wait_for_signal();
+  void reload();
+  void begin_stop(std::string_view why);
+  boost::asio::awaitable<void> stop();
+
+  // Constant after construction.
+  const Arguments arguments_;
+  const Settings settings_;
+  // In the order of construction; destroyed in reverse.
+  boost::asio::io_context io_{1};
+  RealClock clock_;
+  net::Metrics metrics_;
+  OpenStore store_;
+  std::unique_ptr<control_plane::ControlPlane> plane_;
+  net::Router router_;
+  std::unique_ptr<net::HttpServer> server_;
+  boost::asio::signal_set signals_{io_};
+  boost::asio::steady_timer limit_{io_};
+  boost::asio::cancellation_signal ticker_stop_;
+  bool ticking_ = false;
+  bool stopping_ = false;
+};
+
+}  // namespace weir::apps

@@ -1,0 +1,67 @@
+#include "weir/base/blocking.hpp"
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace weir {
+
+namespace asio = boost::asio;
+
+asio::awaitable<void> JobQueue::submit(Job job) {
+  auto initiate = [this, &job](auto handler) {
+    // The executor's outstanding work keeps the loop alive until the job has ended.
+    auto executor = asio::prefer(asio::get_associated_executor(handler), asio::execution::outstanding_work.tracked);
+    auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+    job.done = [shared, executor] { asio::post(executor, [shared]() mutable { std::move (*shared)(); }); };
+    std::unique_lock lock(mutex_);
+    if (closed_ || jobs_.size() >= jobs_max_) {
+      bool closed = closed_;
+      lock.unlock();
+      job.fail({Errc::unavailable, closed ? "store_closed" : "store_overloaded",
+                closed ? "the store is shut down" : "the store has more work waiting than it can take"});
+      return job.done();
+    }
+    jobs_.push_back(std::move(job));
+    lock.unlock();
+    arrived_.notify_one();
+  };
+  co_await asio::async_initiate<const asio::use_awaitable_t<>, void()>(initiate, asio::use_awaitable);
+}
+
+std::vector<Job> JobQueue::take(size_t most, Duration patience) {
+  std::unique_lock lock(mutex_);
+  arrived_.wait_for(lock, patience, [this] { return closed_ || !jobs_.empty(); });
+  std::vector<Job> taken;
+  while (!jobs_.empty() && taken.size() < most) {
+    taken.push_back(std::move(jobs_.front()));
+    jobs_.pop_front();
+  }
+  return taken;
+}
+
+void JobQueue::close() {
+  std::deque<Job> left;
+  {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    left.swap(jobs_);
+  }
+  arrived_.notify_all();
+  for (Job& job : left) {
+    job.fail({Errc::unavailable, "store_closed", "the store is shut down"});
+    job.done();
+  }
+}
+
+bool JobQueue::closed() const {
+  std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+size_t JobQueue::waiting() const {
+  std::lock_guard lock(mutex_);
+  return jobs_.size();
+}
+
+}  // namespace weir

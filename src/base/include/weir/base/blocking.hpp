@@ -1,0 +1,58 @@
+// JobQueue: how the loop hands work to the thread of a library that blocks, and hears back.
+//
+// The loop `submit`s a job and is resumed on its own thread when the job has ended; worker threads `take` jobs. The
+// queue is bounded: when it is full, a job fails at once instead of waiting for ever. Closing fails what still waits.
+// `submit` belongs to the loop's thread; the rest may be called from any.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+
+#include <boost/asio/awaitable.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace weir {
+
+struct Job {
+  std::function<void()> work;            // on the worker's thread
+  std::function<void(Error)> fail;       // instead of `work`, or after it when its effect was undone
+  std::function<void()> done = {};       // resumes the submitter; set by the queue
+};
+
+class JobQueue {
+ public:
+  explicit JobQueue(size_t jobs_max) : jobs_max_(jobs_max) {}
+  boost::asio::awaitable<void> submit(Job job);
+  // Waits for at least one job or `patience`; takes up to `most`. Empty when there was none.
+  std::vector<Job> take(size_t most, Duration patience);
+  void close();
+  bool closed() const;
+  size_t waiting() const;
+
+ private:
+  const size_t jobs_max_;
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Job> jobs_;
+  bool closed_ = false;
+};
+
+// Runs `work` through the queue and returns what it returned.
+template <class T>
+boost::asio::awaitable<Result<T>> run_blocking(JobQueue& queue, std::function<Result<T>()> work) {
+  auto result = std::make_shared<Result<T>>(Error{Errc::unavailable, "store_closed", "the store is shut down"});
+  // Named, not a braced temporary: GCC 12 destroys an aggregate built inside a co_await expression twice.
+  Job job;
+  job.work = [result, work = std::move(work)] { *result = work(); };
+  job.fail = [result](Error error) { *result = std::move(error); };
+  co_await queue.submit(std::move(job));
+  co_return std::move(*result);
+}
+
+}  // namespace weir

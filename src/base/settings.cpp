@@ -1,0 +1,398 @@
+#include "weir/base/settings.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+namespace weir {
+
+namespace {
+
+using Kind = SettingKind;
+
+// A text whose unit lists words ("a|b") takes one of these words only.
+constexpr SettingSpec kTable[] = {
+    {"listen", Kind::text, "127.0.0.1:8080", "host:port",
+     "Where the control plane answers HTTP; port 0 takes a free one, which the first line on stdout names.",
+     "control-plane up"},
+    {"database_url", Kind::secret, "", "URL",
+     "The store: sqlite:PATH or postgres://…; empty means SQLite in state_dir/weir.db.", "control-plane"},
+    {"database_pool_size", Kind::integer, "4", "connections",
+     "How many PostgreSQL connections one control plane opens; SQLite always has one writer.", "control-plane", 1, 64},
+    {"state_dir", Kind::text, ".weir", "path",
+     "The folder that holds what a single machine keeps: the SQLite store, the secret, the address of `weir up`.",
+     "up control-plane token admin"},
+    {"auth_secret_file", Kind::text, "", "path",
+     "The key that signs tokens, created with mode 0600 when absent; empty means state_dir/auth.secret.",
+     "control-plane up token admin"},
+    {"control_plane_url", Kind::text, "", "URL",
+     "The control plane that a client asks; empty means the one that `weir up` started in state_dir.", "admin"},
+    {"lease_ttl_s", Kind::number, "6", "s",
+     "How long a lease lasts without a renewal, as runners ask for it: shorter takes over sooner, longer forgives "
+     "slower "
+     "networks.",
+     "control-plane up", 1, 3600},
+    {"lease_renew_interval_s", Kind::number, "2", "s",
+     "How often a holder renews its leases; at most half of lease_ttl_s, so that one lost renewal costs nothing.",
+     "control-plane up", 0.1, 1800},
+    {"lease_ttl_min_s", Kind::number, "3", "s",
+     "The shortest lease a runner may ask for; shorter ones are refused, not stretched.", "control-plane up", 1, 3600},
+    {"lease_ttl_max_s", Kind::number, "60", "s",
+     "The longest lease a runner may ask for; also how long nothing changes hands after commits may have been lost.",
+     "control-plane up", 1, 3600},
+    {"runner_live_s", Kind::number, "10", "s", "A runner counts as live for this long after its last heartbeat.",
+     "control-plane up", 1, 3600},
+    {"budget_capacity", Kind::integer, "10", "tokens",
+     "How many cameras of a new site may be dialled at once before its bucket is empty.", "control-plane up", 1, 10000},
+    {"budget_refill_per_min", Kind::number, "60", "tokens/min",
+     "How quickly a new site's bucket fills again, continuously.", "control-plane up", 0, 100000},
+    {"loopback_cameras", Kind::text, "auto", "auto|allow|refuse",
+     "Whether cameras may stand on this machine itself; auto allows it only while the control plane listens on "
+     "loopback.",
+     "control-plane up"},
+    {"http_connections_max", Kind::integer, "20000", "connections",
+     "How many HTTP connections are served at once; further ones are answered 503 and closed.", "control-plane up", 1,
+     1000000},
+    {"http_body_bytes_max", Kind::integer, "1048576", "bytes",
+     "The largest request body that is read; a larger one is answered 413.", "control-plane up", 1024, 1073741824},
+    {"http_read_timeout_s", Kind::number, "15", "s",
+     "How long a client may take from the first byte of a request to its last.", "control-plane up", 0.1, 3600},
+    {"http_idle_timeout_s", Kind::number, "75", "s", "How long a connection is kept between two requests.",
+     "control-plane up", 0.1, 86400},
+    {"http_write_timeout_s", Kind::number, "15", "s",
+     "How long a client may take to read one answer, or one event of a stream.", "control-plane up", 0.1, 3600},
+    {"shutdown_grace_s", Kind::number, "10", "s",
+     "How long running requests may take to finish once the process was asked to stop.", "control-plane up", 0, 3600},
+    {"token_ttl_s", Kind::number, "900", "s", "How long a token lives unless `weir token --ttl` says otherwise.",
+     "token", 1, 31536000},
+    {"log_level", Kind::text, "info", "debug|info|warn|error|off",
+     "What is logged: this level and the ones after it. SIGHUP reads it again.", "control-plane up"},
+    {"log_dir", Kind::text, "", "path",
+     "A folder where the JSON log lines go as well, in weir.log; empty means stderr only.", "control-plane up"},
+};
+
+std::string_view kind_words(Kind kind) {
+  switch (kind) {
+    case Kind::text: return "text";
+    case Kind::integer: return "whole number";
+    case Kind::number: return "number";
+    case Kind::flag: return "true or false";
+    case Kind::secret: return "secret";
+  }
+  return "";
+}
+
+bool bounded(const SettingSpec& spec) { return spec.low != 0 || spec.high != 0; }
+
+std::vector<std::string_view> choices(const SettingSpec& spec) {
+  std::vector<std::string_view> words;
+  if (spec.kind != Kind::text || spec.unit.find('|') == std::string_view::npos) return words;
+  for (std::string_view rest = spec.unit;;) {
+    size_t end = rest.find('|');
+    words.push_back(rest.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    rest = rest.substr(end + 1);
+  }
+}
+
+// "a whole number between 1 and 64", "one of: auto, allow, refuse"
+std::string allowed(const SettingSpec& spec) {
+  if (auto words = choices(spec); !words.empty()) return fmt::format("one of: {}", fmt::join(words, ", "));
+  std::string range = bounded(spec) ? fmt::format(" between {} and {}", spec.low, spec.high) : std::string();
+  switch (spec.kind) {
+    case Kind::integer: return "a whole number" + range;
+    case Kind::number: return "a number" + range;
+    case Kind::flag: return "true or false";
+    case Kind::text:
+    case Kind::secret: break;
+  }
+  return "a single line of text";
+}
+
+template <class T>
+std::optional<T> parse_whole_text(std::string_view text) {
+  T number{};
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<bool> parse_flag(std::string_view text) {
+  for (auto word : {"true", "yes", "on", "1"})
+    if (text == word) return true;
+  for (auto word : {"false", "no", "off", "0"})
+    if (text == word) return false;
+  return std::nullopt;
+}
+
+bool acceptable(const SettingSpec& spec, std::string_view text) {
+  auto within = [&](double number) {
+    return std::isfinite(number) && (!bounded(spec) || (number >= spec.low && number <= spec.high));
+  };
+  switch (spec.kind) {
+    case Kind::text:
+    case Kind::secret: {
+      if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; })) return false;
+      auto words = choices(spec);
+      return words.empty() || std::ranges::find(words, text) != words.end();
+    }
+    case Kind::integer: {
+      auto number = parse_whole_text<std::int64_t>(text);
+      return number && within(static_cast<double>(*number));
+    }
+    case Kind::number: {
+      auto number = parse_whole_text<double>(text);
+      return number && within(*number);
+    }
+    case Kind::flag: return parse_flag(text).has_value();
+  }
+  return false;
+}
+
+// A value as an error may show it: bounded, and without anything that a terminal would obey.
+std::string shown(std::string_view text) {
+  std::string out;
+  for (unsigned char c : text.substr(0, 60)) out += c < 0x20 || c >= 0x7F ? '?' : static_cast<char>(c);
+  return text.size() > 60 ? out + "…" : out;
+}
+
+Error bad_value(const SettingSpec& spec, std::string_view text, std::string_view origin) {
+  std::string value = spec.kind == Kind::secret ? std::string() : fmt::format(", not \"{}\"", shown(text));
+  return Error{Errc::invalid,
+               "bad_setting",
+               fmt::format("{} must be {}{} ({})", spec.name, allowed(spec), value, origin),
+               {{"field", spec.name}}};
+}
+
+// How many letters must be inserted, removed, changed or swapped with their neighbour.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = j;
+  for (size_t i = 1; i <= a.size(); ++i)
+    for (size_t j = 1; j <= b.size(); ++j) {
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  return d[a.size()][b.size()];
+}
+
+Error unknown_key(std::string_view key, std::string_view origin) {
+  std::string text = shown(key);
+  const auto& nearest = *std::ranges::min_element(
+      kTable, {}, [&](const SettingSpec& spec) { return distance(spec.name, std::string_view(text)); });
+  return Error{Errc::invalid,
+               "unknown_setting",
+               fmt::format("there is no setting \"{}\" ({}); the nearest one is {}", text, origin, nearest.name),
+               {{"field", text}}};
+}
+
+struct FileEntry {
+  std::string key;
+  std::string value;
+  int line;
+};
+
+Error bad_file(std::string message) { return Error{Errc::invalid, "bad_settings_file", std::move(message)}; }
+
+// The flat map that a settings file is. yaml-cpp throws; nothing of that leaves here, and none of its messages
+// repeats a value.
+Result<std::vector<FileEntry>> read_yaml(const std::string& text, std::string_view name) {
+  auto at = [&](const YAML::Mark& mark) { return fmt::format("{}:{}", name, mark.line + 1); };
+  try {
+    std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) return bad_file(fmt::format("{}: only one YAML document is allowed", name));
+    std::vector<FileEntry> entries;
+    if (documents.empty() || documents[0].IsNull()) return entries;
+    if (!documents[0].IsMap()) return bad_file(fmt::format("{}: must be a list of \"name: value\" lines", name));
+    std::set<std::string> seen;
+    for (const auto& entry : documents[0]) {
+      if (!entry.first.IsScalar())
+        return bad_file(fmt::format("a setting's name must be text ({})", at(entry.first.Mark())));
+      std::string key = entry.first.Scalar();
+      std::string where = at(entry.first.Mark());
+      if (find_setting(key) == nullptr) return unknown_key(key, where);
+      if (!seen.insert(key).second) return bad_file(fmt::format("{} is given twice ({})", key, where));
+      if (entry.second.IsNull())
+        return bad_file(fmt::format("{} has no value ({}); an empty text is written as \"\"", key, where));
+      if (!entry.second.IsScalar())
+        return bad_file(fmt::format("{} must be a single value, not a list or a map ({})", key, where));
+      entries.push_back({std::move(key), entry.second.Scalar(), entry.first.Mark().line + 1});
+    }
+    return entries;
+  } catch (const YAML::Exception& failed) {
+    return bad_file(fmt::format("{} is not valid YAML: {}", at(failed.mark), failed.msg));
+  }
+}
+
+// What no single row can say.
+Status check_together(const Settings& s) {
+  auto refuse = [&](std::string_view name, std::string_view rule) -> Status {
+    return Error{
+        Errc::invalid, "bad_setting", fmt::format("{} must be {} ({})", name, rule, s.origin(name)), {{"field", name}}};
+  };
+  double low = s.number("lease_ttl_min_s"), high = s.number("lease_ttl_max_s"), ttl = s.number("lease_ttl_s");
+  if (low > high) return refuse("lease_ttl_min_s", fmt::format("at most lease_ttl_max_s, which is {}", high));
+  if (ttl < low || ttl > high)
+    return refuse("lease_ttl_s",
+                  fmt::format("between lease_ttl_min_s and lease_ttl_max_s, which are {} and {}", low, high));
+  if (s.number("lease_renew_interval_s") * 2 > ttl)
+    return refuse("lease_renew_interval_s", fmt::format("at most half of lease_ttl_s, which is {}", ttl));
+  return ok();
+}
+
+}  // namespace
+
+std::span<const SettingSpec> all_settings() { return kTable; }
+
+const SettingSpec* find_setting(std::string_view name) {
+  for (const auto& spec : kTable)
+    if (spec.name == name) return &spec;
+  return nullptr;
+}
+
+std::string setting_flag(std::string_view name) {
+  std::string flag = "--" + std::string(name);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+std::string setting_environment(std::string_view name) {
+  std::string upper(name);
+  for (char& c : upper)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return upper;
+}
+
+Settings::Settings() {
+  for (const auto& spec : kTable) values_[std::string(spec.name)] = {std::string(spec.fallback), "default"};
+}
+
+Result<Settings> Settings::load(const Sources& sources) {
+  Settings settings;
+  std::string_view file = sources.yaml_name.empty() ? std::string_view("settings file") : sources.yaml_name;
+  TRY(entries, read_yaml(sources.yaml, file));
+  for (const auto& [key, value, line] : entries) {
+    TRY(stored, settings.put(*find_setting(key), value, fmt::format("file {}:{}", file, line)));
+  }
+  for (const auto& spec : kTable) {
+    std::string variable = setting_environment(spec.name);
+    const char* value = sources.environment ? sources.environment(variable.c_str()) : nullptr;
+    // Compose files and units set empty variables where they mean none.
+    if (value == nullptr || *value == '\0') continue;
+    TRY(stored, settings.put(spec, value, "environment " + variable));
+  }
+  for (const auto& [name, value] : sources.flags) {
+    const SettingSpec* spec = find_setting(name);
+    if (spec == nullptr) return unknown_key(name, "flag");
+    TRY(stored, settings.put(*spec, value, "flag " + setting_flag(name)));
+  }
+  TRY(together, check_together(settings));
+  return settings;
+}
+
+Status Settings::put(const SettingSpec& spec, std::string text, std::string origin) {
+  if (!acceptable(spec, text)) return bad_value(spec, text, origin);
+  values_[std::string(spec.name)] = {std::move(text), std::move(origin)};
+  return ok();
+}
+
+const std::string& Settings::raw(std::string_view name, SettingKind kind) const {
+  const SettingSpec* spec = find_setting(name);
+  WEIR_ASSERT(spec != nullptr);
+  WEIR_ASSERT(spec->kind == kind || (kind == Kind::number && spec->kind == Kind::integer));
+  return values_.find(name)->second.text;
+}
+
+std::string Settings::text(std::string_view name) const { return raw(name, Kind::text); }
+Secret Settings::secret(std::string_view name) const { return Secret(raw(name, Kind::secret)); }
+std::int64_t Settings::integer(std::string_view name) const {
+  return *parse_whole_text<std::int64_t>(raw(name, Kind::integer));
+}
+double Settings::number(std::string_view name) const { return *parse_whole_text<double>(raw(name, Kind::number)); }
+bool Settings::flag(std::string_view name) const { return *parse_flag(raw(name, Kind::flag)); }
+Duration Settings::duration(std::string_view name) const { return from_seconds(number(name)); }
+
+std::string Settings::origin(std::string_view name) const {
+  auto found = values_.find(name);
+  WEIR_ASSERT(found != values_.end());
+  return found->second.origin;
+}
+
+namespace {
+
+// Bounds and choices for a person, "" where everything goes.
+std::string limits(const SettingSpec& spec) {
+  if (auto words = choices(spec); !words.empty()) return fmt::format("{}", fmt::join(words, ", "));
+  return bounded(spec) ? fmt::format("{} to {}", spec.low, spec.high) : std::string();
+}
+
+std::string unit_of(const SettingSpec& spec) { return choices(spec).empty() ? std::string(spec.unit) : std::string(); }
+
+std::string yaml_value(const SettingSpec& spec) {
+  bool quoted = spec.kind == Kind::text || spec.kind == Kind::secret;
+  return quoted ? fmt::format("\"{}\"", spec.fallback) : std::string(spec.fallback);
+}
+
+// Breaks a sentence into comment lines of at most 110 columns.
+std::string comment(std::string_view sentence) {
+  std::string out, line = "#";
+  while (!sentence.empty()) {
+    size_t end = sentence.find(' ');
+    std::string_view word = sentence.substr(0, end);
+    if (line.size() + 1 + word.size() > 110) {
+      out += line + "\n";
+      line = "#";
+    }
+    line += fmt::format(" {}", word);
+    sentence = end == std::string_view::npos ? std::string_view() : sentence.substr(end + 1);
+  }
+  return out + line + "\n";
+}
+
+}  // namespace
+
+std::string settings_reference() {
+  std::string out =
+      "# Settings\n\n"
+      "Every setting can be given in three ways; a flag beats the environment, which beats the file named by "
+      "`--config FILE`.\n"
+      "An environment variable that is set but empty counts as not set. An unknown key or a bad value is an error that "
+      "says where it stood.\n"
+      "This page is made from the table in the code: `weir settings --reference`. `weir settings` shows the values in "
+      "effect and where each came from; `weir settings --sample` prints a file with every default.\n\n"
+      "| setting (YAML) | flag | environment | kind | default | unit | allowed | used by | what it does |\n"
+      "|---|---|---|---|---|---|---|---|---|\n";
+  for (const auto& spec : kTable)
+    out += fmt::format("| `{}` | `{}` | `{}` | {} | {} | {} | {} | {} | {} |\n", spec.name, setting_flag(spec.name),
+                       setting_environment(spec.name), kind_words(spec.kind),
+                       spec.fallback.empty() ? "empty" : fmt::format("`{}`", spec.fallback), unit_of(spec),
+                       limits(spec), spec.used_by, spec.sentence);
+  out +=
+      "\n`--db` is short for `--database-url`. \"admin\" stands for the commands that ask a control plane: `tenant`, "
+      "`site`, `camera`, `node`, `lease`, `status`; they also take `WEIR_URL` and `WEIR_TOKEN`.\n"
+      "A secret is never shown in a log, an error or by `weir settings`.\n";
+  return out;
+}
+
+std::string settings_sample() {
+  std::string out =
+      "# Every setting of Weir at its default. Loading this file unchanged changes nothing.\n"
+      "# Use it with: weir control-plane --config FILE\n";
+  for (const auto& spec : kTable) {
+    std::string note = unit_of(spec);
+    if (std::string bounds = limits(spec); !bounds.empty()) note += (note.empty() ? "" : ", ") + bounds;
+    out += "\n" + comment(spec.sentence);
+    if (!note.empty()) out += comment(fmt::format("({})", note));
+    out += fmt::format("{}: {}\n", spec.name, yaml_value(spec));
+  }
+  return out;
+}
+
+}  // namespace weir

@@ -1,0 +1,152 @@
+#include "weir/lease/decide.hpp"
+
+#include <algorithm>
+
+namespace weir::lease {
+
+Moment moment_of(const StoreState& state, WallTime clock) {
+  return {lease_time(state, clock), state.hold_until, state.closed_until, state.epoch,
+          Version::make(state.epoch, state.counter + 1)};
+}
+
+Duration avoid_duration(int strikes) { return std::chrono::minutes(1 << std::clamp(strikes - 1, 0, 4)); }
+
+LeaseRow revoke(LeaseRow row, Version next) {
+  row.version = next;
+  row.released = true;
+  row.revoked = true;
+  row.last_key.clear();
+  return row;
+}
+
+namespace {
+
+bool from_older_epoch(Version version, const Moment& moment) { return version.epoch() < moment.epoch; }
+
+struct Judge {
+  const LeaseRow& row;
+  const Batch& batch;
+  const Ask& ask;
+  const Moment& moment;
+  const Facts& facts;
+
+  bool asker_owns_row() const { return row.owner == batch.owner && !row.owner.runner.empty(); }
+  bool asker_holds() const { return asker_owns_row() && !row.released; }
+  // Without a version only a lease that was acquired without a key can be touched: the seeds' own kind.
+  bool version_matches() const { return ask.version ? *ask.version == row.version : row.last_key.empty(); }
+
+  Decision answered(Outcome outcome, Refusal why = Refusal::none) const {
+    Answer answer{ask.camera, outcome, row.version, row.grant, row.ttl};
+    answer.why = why;
+    answer.yours = outcome == Outcome::held && asker_holds();
+    return {answer};
+  }
+  Decision refused(Refusal why) const {
+    Decision decision = answered(Outcome::refused, why);
+    decision.answer.version = decision.answer.grant = {};
+    return decision;
+  }
+  Decision written(Outcome outcome, LeaseRow next) const {
+    Answer answer{ask.camera, outcome, next.version, next.grant, next.ttl};
+    if (outcome == Outcome::granted) answer.previous = next.previous;
+    return {answer, std::move(next), false};
+  }
+  // The row for another TTL from now, whatever else changes.
+  LeaseRow extended() const {
+    LeaseRow next = row;
+    next.ttl = batch.ttl;
+    next.expires = moment.now + batch.ttl;
+    return next;
+  }
+  Decision grant() const {
+    LeaseRow next = extended();
+    // Across an epoch the store cannot vouch for who came before: no spool may be adopted.
+    next.previous.reset();
+    if (!row.owner.runner.empty() && !from_older_epoch(row.grant, moment))
+      next.previous = Tenure{row.owner.boot, row.grant};
+    bool stolen = !row.released && !asker_owns_row();
+    next.owner = batch.owner;
+    next.version = next.grant = moment.next;
+    next.last_key = ask.key;
+    next.released = next.revoked = false;
+    Decision decision = written(Outcome::granted, std::move(next));
+    decision.drew = true;
+    decision.answer.stolen = stolen;
+    return decision;
+  }
+  Decision lost() const {
+    Decision decision = answered(Outcome::lost);
+    decision.answer.version = std::max(row.version, Version::make(moment.epoch, 0));
+    decision.answer.grant = {};
+    // A holder may be told "lost" only with a version above its own. One that this store never drew proves that
+    // commits are missing here.
+    if (ask.version && *ask.version >= decision.answer.version) {
+      decision.answer.outcome = Outcome::unknown;
+      decision.answer.version = {};
+      decision.lost_commits = *ask.version >= moment.next;
+    }
+    return decision;
+  }
+
+  Decision acquire() const {
+    if (!row.assignable) return refused(Refusal::disabled);
+    if (facts.boot_dead) return refused(Refusal::boot_dead);
+    if (asker_holds()) {
+      if (from_older_epoch(row.version, moment)) return grant();
+      return ask.key == row.last_key ? written(Outcome::granted, extended()) : answered(Outcome::held);
+    }
+    if (facts.cordoned) return refused(Refusal::cordoned);
+    if (facts.avoided && facts.other_eligible) return refused(Refusal::avoided);
+    if (row.released) return moment.now < moment.closed_until ? refused(Refusal::settling) : grant();
+    if (row.expires > moment.now) return answered(Outcome::held);
+    if (moment.now < std::max(moment.hold_until, moment.closed_until))
+      return answered(Outcome::held, Refusal::settling);
+    return grant();
+  }
+
+  Decision renew() const {
+    if (facts.boot_dead) return lost();
+    if (!asker_holds()) return lost();
+    if (version_matches()) {
+      // A new epoch ends every tenure: the holder goes on, but nothing it captured before may still be published.
+      if (from_older_epoch(row.version, moment)) return grant();
+      if (!ask.rotate) return written(Outcome::renewed, extended());
+      LeaseRow next = extended();
+      next.version = moment.next;
+      next.last_key = ask.key;
+      Decision decision = written(Outcome::rotated, std::move(next));
+      decision.drew = true;
+      return decision;
+    }
+    if (ask.rotate && !ask.key.empty() && ask.key == row.last_key) return written(Outcome::rotated, extended());
+    return lost();
+  }
+
+  Decision release() const {
+    if (asker_owns_row() && row.released && !row.revoked) return answered(Outcome::released);  // said before
+    if (!asker_holds() || !version_matches()) return lost();
+    if (ask.avoid && !facts.other_eligible) return answered(Outcome::kept);
+    LeaseRow next = row;
+    next.version = moment.next;
+    next.released = true;
+    next.last_key.clear();
+    Decision decision = written(Outcome::released, std::move(next));
+    decision.drew = true;
+    decision.add_avoid = ask.avoid;
+    return decision;
+  }
+};
+
+}  // namespace
+
+Decision decide(const LeaseRow& row, const Batch& batch, const Ask& ask, const Moment& moment, const Facts& facts) {
+  Judge judge{row, batch, ask, moment, facts};
+  switch (batch.operation) {
+    case Operation::acquire: return judge.acquire();
+    case Operation::renew: return judge.renew();
+    case Operation::release: return judge.release();
+  }
+  WEIR_ASSERT(false);
+}
+
+}  // namespace weir::lease

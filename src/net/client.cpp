@@ -1,0 +1,437 @@
+#include "weir/net/client.hpp"
+
+#include "event_reader.hpp"
+#include "response_parser.hpp"
+#include "socket_io.hpp"
+#include "weir/base/json.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <charconv>
+
+namespace weir::net {
+
+namespace asio = boost::asio;
+
+namespace {
+constexpr size_t kIdleMax = 64;
+constexpr size_t kBufferBytes = 16 << 10;
+constexpr Duration kTimeoutMax = 24h * 365;  // "for ever" must not overflow
+
+struct BaseUrl {
+  std::string host, port, prefix;
+  std::string name;  // "host:port", as the Host header and messages say it
+};
+
+Error url_error(std::string_view problem) {
+  return Error{Errc::invalid, "bad_url", fmt::format("the server's URL {}", problem), {{"field", "url"}}};
+}
+
+Result<BaseUrl> parse_base(std::string_view url) {
+  constexpr std::string_view kScheme = "http://";
+  if (!url.starts_with(kScheme)) return url_error("must start with http://");
+  url.remove_prefix(kScheme.size());
+  for (unsigned char c : url)
+    if (c <= 0x20 || c == 0x7F || c == '@' || c == '?' || c == '#')
+      return url_error("must be http://host:port with at most a path behind it");
+  size_t slash = url.find('/');
+  std::string_view authority = url.substr(0, slash);
+  BaseUrl out;
+  if (slash != std::string_view::npos) out.prefix = url.substr(slash);
+  while (out.prefix.ends_with('/')) out.prefix.pop_back();
+  size_t bracket = authority.rfind(']');
+  size_t colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
+  out.host = authority.substr(0, colon);
+  out.port = colon == std::string_view::npos ? "80" : authority.substr(colon + 1);
+  if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
+  unsigned port = 0;
+  auto [end, bad] = std::from_chars(out.port.data(), out.port.data() + out.port.size(), port);
+  if (out.host.empty()) return url_error("names no host");
+  if (bad != std::errc() || end != out.port.data() + out.port.size() || port == 0 || port > 65535)
+    return url_error("must have a port between 1 and 65535");
+  out.name = authority;
+  return out;
+}
+
+bool idempotent(Method method) { return method != Method::post && method != Method::patch; }
+
+void append_line(std::string& to, std::string_view name, std::string_view value) {
+  auto clean = [&](std::string_view text) {
+    for (char c : text)
+      if (c != '\r' && c != '\n' && c != '\0') to += c;
+  };
+  clean(name);
+  to += ": ";
+  clean(value);
+  to += "\r\n";
+}
+
+std::string request_head(const BaseUrl& base, const ClientRequest& request) {
+  std::string out = fmt::format("{} {}{} HTTP/1.1\r\nhost: {}\r\n", to_string(request.method), base.prefix,
+                                request.target, base.name);
+  if (!request.body.empty()) append_line(out, "content-type", "application/json");
+  if (!request.body.empty() || !idempotent(request.method) || request.method == Method::put)
+    append_line(out, "content-length", std::to_string(request.body.size()));
+  if (!request.bearer.empty()) append_line(out, "authorization", "Bearer " + request.bearer.reveal());
+  for (const auto& [name, value] : request.headers) append_line(out, name, value);
+  out += "\r\n";
+  return out;
+}
+
+Status check(const ClientRequest& request) {
+  bool clean = request.target.starts_with('/') && request.method != Method::other;
+  for (unsigned char c : request.target) clean = clean && c > 0x20 && c != 0x7F;
+  if (!clean) return Error{Errc::invalid, "bad_target", "a request's target must be an encoded path and query"};
+  return ok();
+}
+
+// One connection to the server. Closed by its deadline; closed by its destructor.
+struct Link : std::enable_shared_from_this<Link> {
+  explicit Link(asio::io_context& io) : socket(io), timer(io), resolver(io) {}
+
+  // Moving the deadline costs nothing while the timer that is armed ends earlier.
+  void set_deadline(Duration from_now) {
+    deadline = std::chrono::steady_clock::now() + std::min(from_now, kTimeoutMax);
+    if (armed && timer.expiry() <= deadline) return;
+    arm();
+  }
+  void arm() {
+    armed = true;
+    timer.expires_at(deadline);
+    timer.async_wait([weak = weak_from_this(), round = ++rounds](error_code) {
+      auto self = weak.lock();
+      if (!self || round != self->rounds || !self->armed) return;
+      if (std::chrono::steady_clock::now() < self->deadline) return self->arm();
+      self->armed = false;
+      self->expired = true;
+      error_code ignored;
+      self->socket.close(ignored);
+    });
+  }
+  void disarm() {
+    armed = false;
+    timer.cancel();
+  }
+  // A server that has closed, or that talks without being asked, is of no more use.
+  bool still_good() {
+    char byte = 0;
+    ssize_t got = ::recv(socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+
+  tcp::socket socket;
+  asio::steady_timer timer;
+  tcp::resolver resolver;
+  std::chrono::steady_clock::time_point deadline{};
+  std::uint64_t rounds = 0;
+  bool armed = false;
+  bool expired = false;
+  bool reused = false;
+  // Received and not yet parsed.
+  std::string unread;
+};
+using LinkPtr = std::shared_ptr<Link>;
+
+// What the resolver found; shared with its thread's completion, which may come after everybody has left.
+struct Resolution {
+  bool done = false;
+  error_code failed;
+  std::vector<tcp::endpoint> endpoints;
+};
+}  // namespace
+
+struct HttpClient::State {
+  State(asio::io_context& on, BaseUrl to, size_t bytes_max)
+      : io(on), base(std::move(to)), answer_bytes_max(bytes_max) {}
+
+  static asio::awaitable<Result<ClientResponse>> send(std::shared_ptr<State> self, ClientRequest request);
+  static asio::awaitable<Status> follow(std::shared_ptr<State> self, ClientRequest request, Duration silence,
+                                        std::function<bool(const StreamedEvent&)> each);
+
+  struct Attempt {
+    Result<ClientResponse> result;
+    bool retry = false;
+  };
+  asio::awaitable<Attempt> exchange(const ClientRequest& request, LinkPtr link);
+  asio::awaitable<Status> open(Link& link);
+  asio::awaitable<Result<std::vector<tcp::endpoint>>> resolve(Link& link);
+  asio::awaitable<Status> write(Link& link, const ClientRequest& request);
+  asio::awaitable<Status> read_step(Link& link, ResponseParser& parser);
+  asio::awaitable<Status> follow_once(const ClientRequest& request, Duration silence,
+                                      const std::function<bool(const StreamedEvent&)>& each);
+  asio::awaitable<Status> read_events(Link& link, ResponseParser& parser, Duration silence,
+                                      const std::function<bool(const StreamedEvent&)>& each);
+  LinkPtr take_idle();
+  void keep(LinkPtr link, const ResponseParser& parser);
+  Error broken(const Link& link, std::string_view doing, const error_code& failed) const;
+
+  asio::io_context& io;
+  const BaseUrl base;
+  const size_t answer_bytes_max;
+  std::vector<LinkPtr> idle;
+};
+
+Result<HttpClient> HttpClient::create(asio::io_context& io, std::string_view base_url, size_t answer_bytes_max) {
+  TRY(base, parse_base(base_url));
+  return HttpClient(std::make_shared<State>(io, std::move(base), answer_bytes_max));
+}
+
+HttpClient::HttpClient(std::shared_ptr<State> state) : state_(std::move(state)) {}
+HttpClient::HttpClient(HttpClient&&) noexcept = default;
+HttpClient& HttpClient::operator=(HttpClient&&) noexcept = default;
+HttpClient::~HttpClient() = default;
+
+asio::awaitable<Result<ClientResponse>> HttpClient::send(ClientRequest request) {
+  return State::send(state_, std::move(request));
+}
+
+asio::awaitable<Status> HttpClient::follow(ClientRequest request, Duration silence,
+                                           std::function<bool(const StreamedEvent&)> each) {
+  return State::follow(state_, std::move(request), silence, std::move(each));
+}
+
+void HttpClient::close_idle() { state_->idle.clear(); }
+
+// ---- connections ----
+LinkPtr HttpClient::State::take_idle() {
+  while (!idle.empty()) {
+    LinkPtr link = std::move(idle.back());
+    idle.pop_back();
+    if (!link->still_good()) continue;
+    link->reused = true;
+    return link;
+  }
+  return nullptr;
+}
+
+void HttpClient::State::keep(LinkPtr link, const ResponseParser& parser) {
+  link->disarm();
+  if (!parser.keep_alive() || !link->unread.empty() || link->expired || idle.size() >= kIdleMax) return;
+  idle.push_back(std::move(link));
+}
+
+Error HttpClient::State::broken(const Link& link, std::string_view doing, const error_code& failed) const {
+  if (link.expired)
+    return Error{Errc::unavailable, "timeout", fmt::format("{} did not answer in time", base.name)};
+  if (failed == asio::error::operation_aborted)
+    return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", base.name)};
+  return Error{Errc::unavailable, "unreachable", fmt::format("cannot {} {}: {}", doing, base.name, failed.message())};
+}
+
+// The resolver's thread cannot be interrupted, so its answer is waited for on the timer, which can.
+asio::awaitable<Result<std::vector<tcp::endpoint>>> HttpClient::State::resolve(Link& link) {
+  error_code failed;
+  auto address = asio::ip::make_address(base.host, failed);
+  auto port = static_cast<std::uint16_t>(std::stoi(base.port));
+  if (!failed) co_return std::vector<tcp::endpoint>{tcp::endpoint(address, port)};
+
+  auto found = std::make_shared<Resolution>();
+  link.disarm();
+  link.timer.expires_at(link.deadline);
+  link.resolver.async_resolve(base.host, base.port, [found, weak = link.weak_from_this()](error_code ec, auto results) {
+    found->done = true;
+    found->failed = ec;
+    for (const auto& each : results) found->endpoints.push_back(each.endpoint());
+    if (auto waiting = weak.lock()) waiting->timer.cancel();
+  });
+  co_await wait(link.timer);
+  if (!found->done) {
+    link.expired = std::chrono::steady_clock::now() >= link.deadline;
+    co_return broken(link, "resolve", asio::error::operation_aborted);
+  }
+  link.arm();
+  if (found->failed) co_return broken(link, "resolve", found->failed);
+  co_return std::move(found->endpoints);
+}
+
+asio::awaitable<Status> HttpClient::State::open(Link& link) {
+  auto endpoints = co_await resolve(link);
+  if (!endpoints) co_return std::move(endpoints).error();
+  error_code failed = asio::error::host_not_found;
+  for (const tcp::endpoint& each : *endpoints) {
+    error_code ignored;
+    link.socket.close(ignored);
+    failed.clear();
+    co_await connect(link.socket, each, failed);
+    if (!failed || link.expired || failed == asio::error::operation_aborted) break;
+  }
+  if (failed || link.expired) co_return broken(link, "reach", failed);
+  prepare(link.socket);
+  co_return ok();
+}
+
+asio::awaitable<Status> HttpClient::State::write(Link& link, const ClientRequest& request) {
+  std::string head = request_head(base, request);
+  error_code failed;
+  co_await write_all(link.socket, head, request.body, failed);
+  if (failed) co_return broken(link, "write to", failed);
+  co_return ok();
+}
+
+// Reads once and parses what has come.
+asio::awaitable<Status> HttpClient::State::read_step(Link& link, ResponseParser& parser) {
+  size_t before = link.unread.size();
+  link.unread.resize(before + kBufferBytes);
+  error_code failed;
+  size_t got = co_await read_some(link.socket, link.unread.data() + before, kBufferBytes, failed);
+  link.unread.resize(before + got);
+  if (failed == asio::error::eof) {
+    parser.feed_end();
+  } else if (failed) {
+    co_return broken(link, "read from", failed);
+  } else {
+    link.unread.erase(0, parser.feed(link.unread));
+  }
+  if (parser.problem()) co_return *parser.problem();
+  co_return ok();
+}
+
+// ---- one question, one answer ----
+asio::awaitable<HttpClient::State::Attempt> HttpClient::State::exchange(const ClientRequest& request, LinkPtr link) {
+  bool untouched = true;  // no byte of an answer has come
+  auto failed = [&](Error error) {
+    bool lost = !link->expired && error.reason != "cancelled";
+    return Attempt{std::move(error),
+                   link->reused && untouched && lost && (idempotent(request.method) || request.replayable)};
+  };
+  if (!link->reused) {
+    Status opened = co_await open(*link);
+    if (!opened) co_return Attempt{std::move(opened).error()};
+  }
+  Status written = co_await write(*link, request);
+  if (!written) co_return failed(std::move(written).error());
+  auto parser = std::make_unique<ResponseParser>(answer_bytes_max, request.method == Method::head);
+  while (!parser->done()) {
+    Status step = co_await read_step(*link, *parser);
+    if (!step) {
+      untouched = untouched && link->unread.empty() && !parser->header_done();
+      co_return failed(std::move(step).error());
+    }
+    untouched = false;
+    // "100 Continue" and its like come before the answer.
+    if (parser->done() && parser->response().status / 100 == 1) {
+      parser = std::make_unique<ResponseParser>(answer_bytes_max, request.method == Method::head);
+      link->unread.erase(0, parser->feed(link->unread));
+      if (parser->problem()) co_return failed(*parser->problem());
+    }
+  }
+  ClientResponse response = std::move(parser->response());
+  keep(std::move(link), *parser);
+  co_return Attempt{std::move(response)};
+}
+
+asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<State> self, ClientRequest request) {
+  CO_TRY(clean, check(request));
+  try {
+    auto deadline = std::chrono::steady_clock::now() + std::min(request.timeout, kTimeoutMax);
+    LinkPtr link = self->take_idle();
+    if (!link) link = std::make_shared<Link>(self->io);
+    link->set_deadline(request.timeout);
+    Attempt attempt = co_await self->exchange(request, link);
+    if (attempt.retry) {
+      link = std::make_shared<Link>(self->io);
+      link->set_deadline(std::chrono::duration_cast<Duration>(deadline - std::chrono::steady_clock::now()));
+      attempt = co_await self->exchange(request, link);
+    }
+    co_return std::move(attempt.result);
+  } catch (const boost::system::system_error& e) {
+    co_return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", self->base.name)};
+  } catch (const std::exception& e) {
+    co_return Error{Errc::internal, "internal", fmt::format("the request failed: {}", e.what())};
+  }
+}
+
+// ---- streams ----
+asio::awaitable<Status> HttpClient::State::read_events(Link& link, ResponseParser& parser, Duration silence,
+                                                       const std::function<bool(const StreamedEvent&)>& each) {
+  EventReader reader(answer_bytes_max);
+  for (;;) {
+    std::string text = std::exchange(parser.response().body, {});
+    if (!reader.feed(text, each)) {
+      if (reader.too_large())
+        co_return Error{Errc::too_large, "event_too_large", "an event of the stream is too large"};
+      co_return ok();
+    }
+    if (parser.done()) co_return ok();
+    link.set_deadline(silence);
+    Status step = co_await read_step(link, parser);
+    if (!step && link.expired)
+      co_return Error{Errc::unavailable, "stream_silent", fmt::format("{} has gone silent", base.name)};
+    if (!step) co_return std::move(step).error();
+  }
+}
+
+asio::awaitable<Status> HttpClient::State::follow_once(const ClientRequest& request, Duration silence,
+                                                       const std::function<bool(const StreamedEvent&)>& each) {
+  auto link = std::make_shared<Link>(io);
+  link->set_deadline(request.timeout);
+  Status step = co_await open(*link);
+  if (step) step = co_await write(*link, request);
+  ResponseParser parser(SIZE_MAX, false);
+  while (step && !parser.header_done()) step = co_await read_step(*link, parser);
+  if (!step) co_return std::move(step).error();
+  if (parser.response().status == 200) co_return co_await read_events(*link, parser, silence, each);
+  // A refusal is short; what is longer than that is not read to its end.
+  while (step && !parser.done() && parser.response().body.size() < kBufferBytes)
+    step = co_await read_step(*link, parser);
+  co_return response_error(parser.response());
+}
+
+asio::awaitable<Status> HttpClient::State::follow(std::shared_ptr<State> self, ClientRequest request, Duration silence,
+                                                  std::function<bool(const StreamedEvent&)> each) {
+  CO_TRY(clean, check(request));
+  request.headers.emplace_back("accept", "text/event-stream");
+  try {
+    co_return co_await self->follow_once(request, silence, each);
+  } catch (const boost::system::system_error& e) {
+    co_return Error{Errc::unavailable, "cancelled", fmt::format("the stream of {} was cancelled", self->base.name)};
+  } catch (const std::exception& e) {
+    co_return Error{Errc::internal, "internal", fmt::format("the stream failed: {}", e.what())};
+  }
+}
+
+// ---- errors of the other side ----
+namespace {
+Errc errc_of(int status) {
+  switch (status) {
+    case 401: return Errc::unauthorized;
+    case 403: return Errc::forbidden;
+    case 404:
+    case 405:
+    case 410: return Errc::not_found;
+    case 409:
+    case 412: return Errc::conflict;
+    case 413: return Errc::too_large;
+    case 415: return Errc::unsupported;
+    case 422: return Errc::unprocessable;
+    case 429: return Errc::too_many;
+    case 408:
+    case 502:
+    case 503:
+    case 504: return Errc::unavailable;
+    default: return status >= 400 && status < 500 ? Errc::invalid : Errc::internal;
+  }
+}
+}  // namespace
+
+Error response_error(const ClientResponse& response) {
+  Error error{errc_of(response.status), fmt::format("http_{}", response.status),
+              fmt::format("the server answered with status {}", response.status)};
+  auto parsed = weir::json::parse_text(response.body);
+  if (!parsed || !parsed->is_object()) return error;
+  const auto* inner = parsed->get_object().if_contains("error");
+  if (inner == nullptr || !inner->is_object()) return error;
+  const auto& fields = inner->get_object();
+  auto text = [&](std::string_view name, std::string& to) {
+    const auto* v = fields.if_contains(name);
+    if (v != nullptr && v->is_string()) to = std::string(v->get_string());
+  };
+  text("code", error.reason);
+  text("message", error.message);
+  if (const auto* details = fields.if_contains("details"); details != nullptr && details->is_object())
+    error.details = details->get_object();
+  return error;
+}
+
+}  // namespace weir::net

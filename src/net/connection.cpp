@@ -1,0 +1,451 @@
+#include "connection.hpp"
+
+#include "events.hpp"
+#include "response_head.hpp"
+#include "target.hpp"
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/this_coro.hpp>
+
+#include <netinet/tcp.h>
+
+#include <ctime>
+
+namespace weir::net {
+
+namespace asio = boost::asio;
+
+namespace {
+constexpr size_t kBufferBytes = 8 << 10;
+constexpr size_t kBodyBufferBytes = 16 << 10;
+constexpr Duration kLinger = 2s;
+constexpr std::string_view kEventStream = "text/event-stream";
+
+bool sane_request_id(std::string_view id) {
+  return !id.empty() && id.size() <= 64 && std::ranges::all_of(id, [](unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' ||
+           c == '-';
+  });
+}
+
+Response refusal_response(const Refusal& refusal) {
+  Response response = Response::failure(Error{Errc::invalid, std::string(refusal.code), std::string(refusal.message)});
+  response.status = refusal.status;
+  return response;
+}
+
+Response route_failure(const Error& error, const Router& router, std::string_view raw_path) {
+  Response response = Response::failure(error);
+  if (error.reason != "method_not_allowed") return response;
+  response.status = 405;
+  response.headers.emplace_back("allow", router.allowed(raw_path));
+  return response;
+}
+
+Response options_response(std::string allowed) {
+  Response response;
+  response.status = 204;
+  response.headers.emplace_back("allow", std::move(allowed));
+  return response;
+}
+
+std::optional<Error> body_problem(const Request& request) {
+  if (request.body.empty()) return std::nullopt;
+  std::string_view encoding = request.header("content-encoding");
+  if (!encoding.empty() && !same_ignoring_case(encoding, "identity"))
+    return Error{Errc::unsupported, "unsupported_encoding", "Content-Encoding: a body is read only as it is"};
+  if (request.method != Method::post && request.method != Method::put && request.method != Method::patch)
+    return std::nullopt;
+  std::string_view type = request.header("content-type");
+  type = type.substr(0, type.find(';'));
+  while (!type.empty() && type.back() == ' ') type.remove_suffix(1);
+  if (request.headers.contains("content-type") && !same_ignoring_case(type, "application/json"))
+    return Error{Errc::unsupported, "unsupported_media_type", "Content-Type: must be application/json"};
+  return std::nullopt;
+}
+
+// An IPv4 client of a dual-stack listener reads as IPv4.
+std::string remote_text(const tcp::socket& socket) {
+  error_code failed;
+  auto address = socket.remote_endpoint(failed).address();
+  if (failed) return {};
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+  return address.to_string();
+}
+
+bool is_cancellation(const std::exception_ptr& thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const boost::system::system_error& e) {
+    return e.code() == asio::error::operation_aborted;
+  } catch (...) {
+  }
+  return false;
+}
+
+std::string what(const std::exception_ptr& thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+  }
+  return "unknown exception";
+}
+}  // namespace
+
+// ---- what all share ----
+ServerShared::ServerShared(asio::io_context& on, Clock& with, const Router& routes, ServerLimits bounds,
+                           std::function<void(const Finished&)> told)
+    : io(on), clock(with), router(routes), limits(bounds), observer(std::move(told)),
+      ended(on, asio::steady_timer::time_point::max()), id_prefix_(random_hex(4)) {}
+
+void ServerShared::note_end() {
+  if (!open.empty()) return;
+  if (loops == 0) ended.cancel();
+  if (stopping && !abandoned) wake_sweep.emit(asio::cancellation_type::all);
+}
+
+std::string_view ServerShared::date() {
+  std::int64_t second = std::chrono::floor<std::chrono::seconds>(clock.wall()).time_since_epoch().count();
+  if (second != date_second_) {
+    date_second_ = second;
+    std::time_t time = second;
+    std::tm parts{};
+    gmtime_r(&time, &parts);
+    std::array<char, 64> text;
+    date_.assign(text.data(), std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts));
+  }
+  return date_;
+}
+
+std::string ServerShared::next_request_id() { return fmt::format("{}{:08x}", id_prefix_, ++id_counter_); }
+
+// ---- life ----
+Connection::Connection(std::shared_ptr<ServerShared> shared, tcp::socket socket)
+    : shared_(std::move(shared)), place_(shared_->open.size()), socket_(std::move(socket)),
+      remote_(remote_text(socket_)), parser_(shared_->limits),
+      in_(std::make_unique_for_overwrite<char[]>(kBufferBytes)), in_size_(kBufferBytes),
+      stream_end_(shared_->io, asio::steady_timer::time_point::max()) {
+  shared_->open.push_back(this);
+  prepare(socket_);
+}
+
+Connection::~Connection() {
+  Connection* last = shared_->open.back();
+  shared_->open[place_] = last;
+  last->place_ = place_;
+  shared_->open.pop_back();
+  shared_->note_end();
+}
+
+void Connection::start(Mode mode) {
+  auto self = shared_from_this();
+  asio::co_spawn(socket_.get_executor(), run(self, mode),
+                 asio::bind_cancellation_slot(cancel_.slot(), [self](std::exception_ptr thrown) {
+                   if (thrown && !is_cancellation(thrown))
+                     log::error("http.connection_failed", "a connection ended by an exception")
+                         .with("what", what(thrown))
+                         .with("remote", self->remote_);
+                 }));
+}
+
+asio::awaitable<void> Connection::run(std::shared_ptr<Connection> self, Mode mode) {
+  if (mode == Mode::refuse) {
+    self->enter(Phase::writing, self->shared_->limits.write_timeout);
+    self->parser_.reset(self->request_);
+    self->identify();
+    self->refusal_ = Refusal{503, "too_many_connections", "the server has too many connections; try again"};
+    Response full = refusal_response(*self->refusal_);
+    co_await self->write_response(full, false);
+  } else {
+    while (co_await self->serve_one()) {
+    }
+  }
+  if (self->refusal_ && !self->shared_->abandoned) co_await self->linger();
+  error_code ignored;
+  self->socket_.shutdown(tcp::socket::shutdown_both, ignored);
+  self->socket_.close(ignored);
+}
+
+void Connection::enter(Phase phase, Duration limit) {
+  phase_ = phase;
+  deadline_ = shared_->clock.now() + limit;
+}
+
+void Connection::tend(Instant now) {
+  if (phase_ == Phase::streaming) {
+    if (events_) events_->tend(now);
+    return;
+  }
+  if (now < deadline_) return;
+  error_code ignored;
+  if (phase_ == Phase::reading) {
+    timed_out_ = true;  // the pending read fails, and its coroutine answers 408
+    socket_.cancel(ignored);
+  } else {
+    socket_.close(ignored);
+  }
+}
+
+void Connection::wind_down() {
+  error_code ignored;
+  if (phase_ == Phase::idle) socket_.close(ignored);
+  if (phase_ == Phase::streaming) stream_cancel_.emit(asio::cancellation_type::all);
+}
+
+void Connection::close_hard() {
+  closed_hard_ = true;
+  error_code ignored;
+  socket_.close(ignored);
+  if (events_) events_->give_up();
+  // Outside the loop Asio would queue a signal without keeping its owner alive; so the owner goes with it.
+  asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
+    self->stream_cancel_.emit(asio::cancellation_type::all);
+    self->cancel_.emit(asio::cancellation_type::all);
+  });
+}
+
+// ---- reading ----
+bool Connection::make_room() {
+  if (begin_ == end_) begin_ = end_ = 0;
+  if (end_ == 0 && in_size_ > kBodyBufferBytes) {  // one long header does not cost its memory for ever
+    in_ = std::make_unique_for_overwrite<char[]>(kBodyBufferBytes);
+    in_size_ = kBodyBufferBytes;
+  }
+  size_t wanted = parser_.header_done() ? kBodyBufferBytes : kBufferBytes;
+  if (end_ < in_size_ && in_size_ >= wanted) return true;
+  size_t held = end_ - begin_;
+  // The parser leaves at most one header or one chunk's header unread; more than that is nobody's request.
+  if (held > shared_->limits.header_bytes_max + kBufferBytes) return false;
+  size_t size = std::max(wanted, held * 2);
+  auto fresh = std::make_unique_for_overwrite<char[]>(size);
+  std::copy_n(in_.get() + begin_, held, fresh.get());
+  in_ = std::move(fresh);
+  in_size_ = size;
+  begin_ = 0;
+  end_ = held;
+  return true;
+}
+
+asio::awaitable<Connection::Read> Connection::read_request() {
+  request_ = Request{};
+  parser_.reset(request_);
+  timed_out_ = false;
+  bool begun = false, continued = false;
+  enter(Phase::idle, shared_->limits.idle_timeout);
+  for (;;) {
+    // Some clients end a body with one line break too many.
+    while (!begun && begin_ < end_ && (in_[begin_] == '\r' || in_[begin_] == '\n')) ++begin_;
+    if (begin_ < end_) {
+      if (!begun) {
+        begun = true;
+        enter(Phase::reading, shared_->limits.read_timeout);
+        begun_ = deadline_ - shared_->limits.read_timeout;
+      }
+      begin_ += parser_.feed({in_.get() + begin_, end_ - begin_});
+      refusal_ = parser_.refusal();
+      if (refusal_) co_return Read::refused;
+      if (parser_.done()) co_return Read::complete;
+    }
+    error_code failed;
+    if (parser_.waits_for_continue() && !continued) {
+      continued = true;
+      co_await write_all(socket_, "HTTP/1.1 100 Continue\r\n\r\n", {}, failed);
+    }
+    if (shared_->stopping && !begun) co_return Read::closed;
+    if (!make_room()) {
+      refusal_ = Refusal{400, "bad_request", "the request is malformed"};
+      co_return Read::refused;
+    }
+    if (!failed) end_ += co_await read_some(socket_, in_.get() + end_, in_size_ - end_, failed);
+    if (shared_->abandoned) co_return Read::closed;
+    if (failed && timed_out_) {
+      refusal_ = Refusal{408, "timeout", "the request did not arrive in time"};
+      co_return Read::refused;
+    }
+    if (failed) co_return Read::closed;
+  }
+}
+
+// ---- answering ----
+// Tells the observer, however the request ends.
+struct Connection::Report {
+  explicit Report(Connection& of) : connection(of) {}
+  Report(const Report&) = delete;
+  ~Report() {
+    ServerShared& shared = *connection.shared_;
+    if (shared.abandoned || !shared.observer) return;
+    try {
+      shared.observer({connection.request_.method, pattern, status, shared.clock.now() - connection.begun_});
+    } catch (const std::exception& e) {
+      log::error("http.observer_failed", "the server's observer threw").with("what", e.what());
+    }
+  }
+  Connection& connection;
+  std::string_view pattern = {};
+  int status = 500;
+};
+
+void Connection::identify() {
+  std::string_view given = request_.header("x-request-id");
+  request_.request_id = sane_request_id(given) ? std::string(given) : shared_->next_request_id();
+  request_.remote = remote_;
+}
+
+asio::awaitable<bool> Connection::serve_one() {
+  Read read = co_await read_request();
+  if (read == Read::closed) co_return false;
+  identify();
+  Report report(*this);
+  Response response;
+  if (read == Read::refused)
+    response = refusal_response(*refusal_);
+  else
+    response = co_await respond(report);
+  if (response.status < 200 || response.status > 599) response.status = 500;
+  report.status = response.status;
+  if (shared_->abandoned) co_return false;
+  enter(Phase::writing, shared_->limits.write_timeout);
+  if (response.stream && request_.method != Method::head) {
+    co_await run_stream(response);
+    co_return false;
+  }
+  bool keep_alive = read == Read::complete && parser_.keep_alive() && !shared_->stopping;
+  bool written = co_await write_response(response, keep_alive);
+  co_return written && keep_alive && !shared_->abandoned;
+}
+
+// A handler to call, or the answer that makes a handler unnecessary.
+struct Connection::Routed {
+  std::optional<Router::Match> match = {};
+  Response answer = {};
+};
+
+Connection::Routed Connection::route() {
+  if (parser_.raw_target() == "*" && request_.method == Method::options)
+    return {{}, options_response("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")};
+  auto target = split_target(parser_.raw_target());
+  if (!target) return {{}, Response::failure(target.error())};
+  auto path = decode_text(target->raw_path);
+  if (!path)
+    return {{}, Response::failure(
+                    target_error("path", "must be percent-encoded UTF-8 without control characters"))};
+  request_.path = *std::move(path);
+  if (auto query = read_query(target->raw_query, request_.query); !query)
+    return {{}, Response::failure(query.error())};
+  auto match = shared_->router.find(request_.method, target->raw_path, request_);
+  if (!match && request_.method == Method::options && match.error().reason == "method_not_allowed")
+    return {{}, options_response(shared_->router.allowed(target->raw_path))};
+  if (!match) return {{}, route_failure(match.error(), shared_->router, target->raw_path)};
+  if (auto problem = body_problem(request_)) return {*match, Response::failure(*problem)};
+  return {*match, Response{.status = 0}};
+}
+
+asio::awaitable<Response> Connection::respond(Report& report) {
+  phase_ = Phase::handling;
+  deadline_ = Instant::max();
+  Routed routed = route();
+  if (routed.match) report.pattern = *routed.match->pattern;
+  if (routed.answer.status != 0) co_return std::move(routed.answer);
+  co_return co_await call_handler(*routed.match);
+}
+
+asio::awaitable<Response> Connection::call_handler(const Router::Match& match) {
+  std::exception_ptr thrown;
+  try {
+    co_return co_await (*match.handler)(request_);
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (closed_hard_)
+    co_return Response::failure(Error{Errc::unavailable, "stopping", "the server stopped before it could answer"});
+  log::error("http.handler_failed", "a handler threw")
+      .with("request_id", request_.request_id)
+      .with("pattern", *match.pattern)
+      .with("what", what(thrown));
+  co_return Response::failure(Error{Errc::internal, "internal", "the server failed to answer; its log says why"});
+}
+
+// ---- writing ----
+asio::awaitable<bool> Connection::write_response(Response& response, bool keep_alive) {
+  if (response.stream) response.content_type = kEventStream;  // HEAD asked for what GET would stream
+  bool bodiless = request_.method == Method::head || !has_body(response.status);
+  head_.clear();
+  write_head(head_, response,
+             {.http11 = parser_.http11(), .keep_alive = keep_alive, .request_id = request_.request_id,
+              .date = shared_->date()});
+  error_code failed;
+  co_await write_all(socket_, head_, bodiless ? std::string_view() : std::string_view(response.body), failed);
+  co_return !failed;
+}
+
+// The answer must reach a client that is still sending: closing with unread bytes would reset the connection.
+asio::awaitable<void> Connection::linger() {
+  enter(Phase::lingering, kLinger);
+  error_code failed;
+  socket_.shutdown(tcp::socket::shutdown_send, failed);
+  while (!failed) co_await read_some(socket_, in_.get(), in_size_, failed);
+}
+
+// ---- event streams ----
+asio::awaitable<void> Connection::run_stream(Response& response) {
+  // From here on cancellation is looked at, not thrown: the handler's end must be waited for.
+  co_await asio::this_coro::throw_if_cancelled(false);
+  bool chunked = parser_.http11();
+  response.content_type = kEventStream;
+  std::erase_if(response.headers, [](const auto& each) { return same_ignoring_case(each.first, "cache-control"); });
+  response.headers.emplace_back("cache-control", "no-store");
+  head_.clear();
+  write_head(head_, response,
+             {.http11 = chunked, .keep_alive = false, .request_id = request_.request_id, .date = shared_->date()});
+  error_code failed;
+  co_await write_all(socket_, head_, {}, failed);
+  if (failed || shared_->stopping || shared_->abandoned) co_return;
+
+  // A client that vanished without a word is noticed by what it does not acknowledge.
+  int patience = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(shared_->limits.write_timeout).count());
+  ::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+  events_ = std::make_unique<Events>(socket_, shared_->clock, shared_->limits.write_timeout, chunked);
+  phase_ = Phase::streaming;
+  auto self = shared_from_this();
+  asio::co_spawn(socket_.get_executor(), run_events(self, std::move(response.stream)),
+                 asio::bind_cancellation_slot(stream_cancel_.slot(), [self](std::exception_ptr thrown) {
+                   self->stream_ended(std::move(thrown));
+                 }));
+  // What a client says on a stream is ignored; that it leaves is not.
+  while (!stream_done_ && !failed) co_await read_some(socket_, in_.get(), in_size_, failed);
+  if (!stream_done_) {
+    events_->give_up();
+    stream_cancel_.emit(asio::cancellation_type::all);
+  }
+  while (!stream_done_) co_await wait(stream_end_);
+  if (stream_broken_ || shared_->abandoned) co_return;
+  enter(Phase::writing, shared_->limits.write_timeout);
+  co_await events_->finish();
+}
+
+asio::awaitable<void> Connection::run_events(std::shared_ptr<Connection> self, decltype(Response::stream) stream) {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  co_await stream(*self->events_);
+}
+
+void Connection::stream_ended(std::exception_ptr thrown) {
+  stream_done_ = true;
+  if (thrown && !is_cancellation(thrown)) {
+    stream_broken_ = true;
+    log::error("http.stream_failed", "an event stream's handler threw")
+        .with("request_id", request_.request_id)
+        .with("what", what(thrown));
+  }
+  error_code ignored;
+  stream_end_.cancel();
+  socket_.cancel(ignored);
+}
+
+}  // namespace weir::net

@@ -1,0 +1,111 @@
+// Connection: one client of an HttpServer, from accept to close, in one coroutine.
+//
+// Requests of a connection are served one after the other. Time limits cost nothing per request: a connection only
+// notes its deadline, and the server's sweep calls `tend` on each about once a second. An event stream runs in a
+// coroutine of its own, because its handler waits for something else than the client; the connection's coroutine then
+// watches for the client's leaving and waits for the handler's end. Loop thread only.
+#pragma once
+
+#include "request_parser.hpp"
+#include "socket_io.hpp"
+#include "weir/net/server.hpp"
+
+#include <boost/asio/cancellation_signal.hpp>
+
+namespace weir::net {
+
+class Connection;
+
+// What the connections of one server share.
+struct ServerShared {
+  ServerShared(boost::asio::io_context& on, Clock& with, const Router& routes, ServerLimits bounds,
+               std::function<void(const Finished&)> told);
+  // Wakes those who wait for the server's end when nothing of it runs any more.
+  void note_end();
+  std::string_view date();
+  std::string next_request_id();
+
+  boost::asio::io_context& io;
+  Clock& clock;
+  const Router& router;
+  const ServerLimits limits;
+  std::function<void(const Finished&)> observer;
+
+  std::vector<Connection*> open;  // in no order; each connection knows its place
+  int loops = 0;                  // accept loops and the sweep
+  bool stopping = false;
+  bool abandoned = false;  // the HttpServer is gone, so clock, router and observer may be gone too
+  boost::asio::steady_timer ended;
+  boost::asio::cancellation_signal wake_sweep;
+
+ private:
+  const std::string id_prefix_;
+  std::uint32_t id_counter_ = 0;
+  std::string date_;
+  std::int64_t date_second_ = -1;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  enum class Mode { serve, refuse };
+  Connection(std::shared_ptr<ServerShared> shared, tcp::socket socket);
+  ~Connection();
+  void start(Mode mode);
+
+  // Acts on a deadline that has passed; keeps event streams alive.
+  void tend(Instant now);
+  // The server stops: ends what can end at once.
+  void wind_down();
+  void close_hard();
+
+ private:
+  class Events;
+  enum class Phase { idle, reading, handling, writing, streaming, lingering };
+  enum class Read { complete, refused, closed };
+  struct Report;
+  struct Routed;
+
+  static boost::asio::awaitable<void> run(std::shared_ptr<Connection> self, Mode mode);
+  boost::asio::awaitable<bool> serve_one();
+  boost::asio::awaitable<Read> read_request();
+  boost::asio::awaitable<Response> respond(Report& report);
+  boost::asio::awaitable<Response> call_handler(const Router::Match& match);
+  boost::asio::awaitable<bool> write_response(Response& response, bool keep_alive);
+  boost::asio::awaitable<void> run_stream(Response& response);
+  static boost::asio::awaitable<void> run_events(std::shared_ptr<Connection> self, decltype(Response::stream) stream);
+  boost::asio::awaitable<void> linger();
+
+  Routed route();
+  void identify();
+  void stream_ended(std::exception_ptr thrown);
+  bool make_room();
+  void enter(Phase phase, Duration limit);
+
+  const std::shared_ptr<ServerShared> shared_;
+  size_t place_;
+  tcp::socket socket_;
+  const std::string remote_;
+  boost::asio::cancellation_signal cancel_;
+
+  Phase phase_ = Phase::idle;
+  Instant deadline_ = Instant::max();
+  bool timed_out_ = false;
+  bool closed_hard_ = false;
+
+  RequestParser parser_;
+  Request request_;
+  std::optional<Refusal> refusal_;
+  Instant begun_{};
+  // Received and not yet parsed: [begin_, end_) of the buffer.
+  std::unique_ptr<char[]> in_;
+  size_t in_size_, begin_ = 0, end_ = 0;
+  std::string head_;
+
+  std::unique_ptr<Events> events_;
+  boost::asio::cancellation_signal stream_cancel_;
+  bool stream_done_ = false;
+  bool stream_broken_ = false;
+  boost::asio::steady_timer stream_end_;
+};
+
+}  // namespace weir::net

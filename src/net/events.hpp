@@ -1,0 +1,38 @@
+// Server-sent events on a connection's socket.
+//
+// One event is written whole before the next. While nothing is sent, `tend` writes a comment every 15 seconds, so that
+// a client which is gone is found. Loop thread only.
+#pragma once
+
+#include "connection.hpp"
+
+namespace weir::net {
+
+class Connection::Events final : public EventStream {
+ public:
+  Events(tcp::socket& socket, Clock& clock, Duration write_timeout, bool chunked);
+
+  boost::asio::awaitable<Status> send(std::string_view id, std::string_view event, std::string_view data) override;
+  void tend(Instant now);
+  // The client has gone: nothing is written any more.
+  void give_up() { gone_ = true; }
+  // The end of the stream, where it can still be told.
+  boost::asio::awaitable<void> finish();
+
+ private:
+  void append(std::string_view text);
+  void write_now(Instant now);
+  void cut_off();
+
+  tcp::socket& socket_;
+  Clock& clock_;
+  const Duration write_timeout_;
+  const bool chunked_;
+  std::string unsent_;
+  bool sending_ = false;
+  bool gone_ = false;
+  Instant written_;                    // when the last byte was taken
+  Instant deadline_ = Instant::max();  // for what is unsent
+};
+
+}  // namespace weir::net

@@ -1,0 +1,60 @@
+// HttpClient: asks one server, over connections that are kept and reused.
+//
+// A request has one deadline that covers resolving, connecting, writing and reading; past it the connection is closed
+// and the answer is an `unavailable` error. A kept connection that the server had closed in the meantime is retried
+// once on a new one, but only when no byte of an answer had come and the request is idempotent or marked `replayable`
+// (lease calls carry keys). Answers are bounded. Plain HTTP. Loop thread only.
+#pragma once
+
+#include "weir/base/clock.hpp"
+#include "weir/base/secret.hpp"
+#include "weir/net/http.hpp"
+
+namespace weir::net {
+
+struct ClientRequest {
+  Method method = Method::get;
+  std::string target;     // path and query, already encoded
+  std::string body = {};  // sent as application/json when not empty
+  Secret bearer = {};
+  Duration timeout = 10s;
+  bool replayable = false;
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+struct ClientResponse {
+  int status = 0;
+  std::map<std::string, std::string, std::less<>> headers;  // names in lower case
+  std::string body;
+};
+
+struct StreamedEvent {
+  std::string id, event, data;
+};
+
+class HttpClient {
+ public:
+  // "http://127.0.0.1:8080"; a path prefix is kept. Fails on any other scheme.
+  static Result<HttpClient> create(boost::asio::io_context& io, std::string_view base_url,
+                                   size_t answer_bytes_max = 64 << 20);
+  HttpClient(HttpClient&&) noexcept;
+  HttpClient& operator=(HttpClient&&) noexcept;
+  ~HttpClient();
+
+  boost::asio::awaitable<Result<ClientResponse>> send(ClientRequest request);
+  // Server-sent events: calls `each` for every event until it returns false, the server ends the stream, or nothing
+  // (not even a comment) arrives for `silence`.
+  boost::asio::awaitable<Status> follow(ClientRequest request, Duration silence,
+                                        std::function<bool(const StreamedEvent&)> each);
+  void close_idle();
+
+ private:
+  struct State;
+  explicit HttpClient(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+// The error of a Weir server's answer: its code, message and details, or a plain one where the body is something else.
+Error response_error(const ClientResponse& response);
+
+}  // namespace weir::net

@@ -1,0 +1,38 @@
+// Router: which handler answers a request.
+//
+// A pattern is "/v1/cameras/{camera_uuid}"; each {name} matches one non-empty segment (percent-decoded, so an id may
+// hold an escaped slash). "/v1/x" also answers "/api/v1/x", and a trailing slash is optional, for every route.
+// An unknown path is 404, a known path with another method 405 with `Allow`; HEAD is answered by GET's handler
+// without its body. Constant after set-up; then shared freely.
+#pragma once
+
+#include "weir/net/http.hpp"
+
+namespace weir::net {
+
+class Router {
+ public:
+  void add(Method method, std::string_view pattern, Handler handler);
+  // `raw_target` is the undecoded path: splitting happens before decoding. Fills request.params and returns the
+  // handler and its pattern (the label for metrics), or the error to answer with.
+  struct Match {
+    const Handler* handler;
+    const std::string* pattern;
+  };
+  Result<Match> find(Method method, std::string_view raw_path, Request& request) const;
+  // The methods that would be allowed on this path, for 405 and OPTIONS.
+  std::string allowed(std::string_view raw_path) const;
+  struct Listed { Method method; std::string pattern; };
+  std::vector<Listed> list() const;
+
+ private:
+  struct Route {
+    Method method;
+    std::string pattern;
+    std::vector<std::string> segments;
+    Handler handler;
+  };
+  std::vector<Route> routes_;
+};
+
+}  // namespace weir::net

@@ -1,0 +1,29 @@
+// Socket operations as coroutines. They are here, as plain functions, so that Asio's templates are compiled once.
+// An error comes back in `failed`; a cancelled coroutine gets operation_aborted.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <string_view>
+
+namespace weir::net {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+boost::asio::awaitable<size_t> read_some(tcp::socket& socket, char* to, size_t room, error_code& failed);
+// Writes both parts whole, as one packet where they fit. The socket must be in non-blocking mode: what the kernel
+// takes at once never leaves the coroutine.
+boost::asio::awaitable<void> write_all(tcp::socket& socket, std::string_view head, std::string_view body,
+                                       error_code& failed);
+boost::asio::awaitable<void> connect(tcp::socket& socket, const tcp::endpoint& to, error_code& failed);
+boost::asio::awaitable<tcp::socket> accept(tcp::acceptor& acceptor, error_code& failed);
+// Returns when the timer ends or is cancelled.
+boost::asio::awaitable<void> wait(boost::asio::steady_timer& timer);
+
+// An answer or a request goes out when it is written, and a sync write never blocks the loop.
+void prepare(tcp::socket& socket);
+
+}  // namespace weir::net

@@ -1,0 +1,48 @@
+#include "weir/ports/catalog.hpp"
+
+namespace weir {
+
+namespace {
+struct About {
+  Runner& runner;
+};
+template <class V>
+void fields(V& v, About& a) {
+  v.optional("deployment_group", a.runner.deployment_group);
+  v.optional("deployment_version", a.runner.deployment_version);
+  v.optional("host", a.runner.host);
+  v.optional("port", a.runner.port);
+  v.optional("metrics_port", a.runner.metrics_port);
+  v.optional("capabilities", a.runner.capabilities);
+}
+}  // namespace
+
+boost::json::object write_about(const Runner& runner) {
+  json::Writer writer;
+  About about{const_cast<Runner&>(runner)};  // a Writer only reads
+  fields(writer, about);
+  return writer.take();
+}
+
+void read_about(const boost::json::value& about, Runner& runner) {
+  if (!about.is_object()) return;
+  json::Context ignored;
+  json::Reader reader(about.get_object(), "", ignored);
+  About into{runner};
+  fields(reader, into);
+}
+
+Error no_such(std::string_view what, std::string_view field) {
+  return {Errc::not_found, fmt::format("{}_not_found", what), fmt::format("there is no such {}", what),
+          {{"field", field}}};
+}
+
+Error exists_already(std::string_view what, std::string_view field) {
+  return {Errc::conflict, fmt::format("{}_exists", what), fmt::format("this {} is taken", field), {{"field", field}}};
+}
+
+Error not_empty(std::string_view what, std::string_view because) {
+  return {Errc::unprocessable, fmt::format("{}_not_empty", what), fmt::format("the {} still has {}", what, because)};
+}
+
+}  // namespace weir

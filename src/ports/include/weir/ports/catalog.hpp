@@ -1,0 +1,132 @@
+// Catalog: tenants, sites, cameras and runners: what should be, and who could do it.
+//
+// Tenant-scoped callers pass their tenant; an empty one means all. An id that another tenant has answers `conflict`
+// without detail on creation and `not_found` otherwise. Loop thread only.
+#pragma once
+
+#include "weir/base/ids.hpp"
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/bucket/bucket.hpp"
+#include "weir/camera/config.hpp"
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/json/object.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir {
+
+struct Tenant {
+  TenantId id;
+  std::string name;
+  WallTime created_at{};
+};
+
+struct Site {
+  SiteId id;
+  TenantId tenant;
+  std::string name;
+  bucket::Bucket budget;
+  WallTime created_at{};
+};
+
+struct CameraRecord {
+  camera::Config config;
+  WallTime created_at{};
+  WallTime updated_at{};
+};
+
+struct CameraFilter {
+  TenantId tenant = {};
+  SiteId site = {};
+  std::optional<bool> enabled = {};
+  CameraId after = {};
+  int limit = 100;
+};
+
+enum class DrainMode { none, soft, hard };
+inline constexpr std::array<json::EnumName<DrainMode>, 3> kDrainModeNames = {
+    {{DrainMode::none, "none"}, {DrainMode::soft, "soft"}, {DrainMode::hard, "hard"}}};
+constexpr auto& enum_names(DrainMode) { return kDrainModeNames; }
+
+struct Runner {
+  RunnerId id;
+  TenantId tenant = {};   // empty: serves all
+  SiteId site = {};
+  std::string deployment_group = {};
+  std::string deployment_version = {};
+  std::string host = {};
+  int port = 0;
+  int metrics_port = 0;
+  int capacity = 40;
+  std::vector<std::string> capabilities = {};
+  bool cordoned = false;
+  DrainMode drain = DrainMode::none;
+  BootId boot = {};                 // of the last registration
+  boost::json::object heartbeat = {};
+  int streams_owned = 0;            // as the runner said in its last heartbeat
+  int leases_held = 0;              // as the store knows; filled on reading
+  bool live = false;                // heartbeat is recent; filled on reading
+  WallTime registered_at{};
+  WallTime last_heartbeat{};
+};
+
+// The descriptive part of a runner, which stores keep as one JSON document.
+boost::json::object write_about(const Runner& runner);
+void read_about(const boost::json::value& about, Runner& runner);
+
+// Errors that every store says in the same words.
+Error no_such(std::string_view what, std::string_view field);     // "camera" → camera_not_found
+Error exists_already(std::string_view what, std::string_view field);
+Error not_empty(std::string_view what, std::string_view because);
+
+struct RunnerChange {
+  std::optional<bool> cordoned = {};
+  std::optional<DrainMode> drain = {};
+  std::optional<int> capacity = {};
+};
+
+class Catalog {
+ public:
+  template <class T>
+  using Async = boost::asio::awaitable<Result<T>>;
+  virtual ~Catalog() = default;
+
+  // The store answers.
+  virtual Async<Nothing> ping() = 0;
+
+  virtual Async<Tenant> add_tenant(Tenant tenant) = 0;
+  virtual Async<std::vector<Tenant>> list_tenants(TenantId only, TenantId after, int limit) = 0;
+  virtual Async<Nothing> remove_tenant(TenantId id) = 0;  // only an empty one
+
+  virtual Async<Site> add_site(Site site) = 0;
+  virtual Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) = 0;
+  virtual Async<Site> show_site(SiteId id, TenantId tenant) = 0;
+  virtual Async<Nothing> remove_site(SiteId id, TenantId tenant) = 0;  // only an empty one
+  // Capacity and rate; tokens when given, else the present ones, cut to the new capacity.
+  virtual Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
+                                 std::optional<double> tokens) = 0;
+
+  // A new camera gets a lease row; a camera that becomes disabled, deleted or cluster-processed loses its lease.
+  virtual Async<CameraRecord> add_camera(camera::Config config) = 0;
+  virtual Async<std::vector<CameraRecord>> list_cameras(CameraFilter filter) = 0;
+  virtual Async<CameraRecord> show_camera(CameraId id, TenantId tenant) = 0;
+  // Replaces the configuration with what `change` makes of the present one, in one step.
+  using CameraEdit = std::function<Result<camera::Config>(const CameraRecord&)>;
+  virtual Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) = 0;
+  virtual Async<Nothing> remove_camera(CameraId id, TenantId tenant) = 0;
+
+  // Registers or registers again; flags set by an operator survive. `will_sha256` is kept with the boot.
+  virtual Async<Runner> register_runner(Runner runner, std::string will_sha256) = 0;
+  virtual Async<Nothing> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) = 0;
+  virtual Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) = 0;
+  virtual Async<Runner> show_runner(RunnerId id, TenantId tenant) = 0;
+  virtual Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) = 0;
+  virtual Async<Nothing> remove_runner(RunnerId id, TenantId tenant) = 0;  // only one that holds nothing
+};
+
+}  // namespace weir

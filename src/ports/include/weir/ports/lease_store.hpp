@@ -1,0 +1,75 @@
+// LeaseStore: the one authority on who owns which camera. See docs/architecture.md and the lease protocol.
+//
+// Every method is one atomic, durable step. Answers of a batch stand in the order of its asks. An error of class
+// `unavailable` means that nothing is known: the step may or may not have been taken. Loop thread only; completions
+// come back on it.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/secret.hpp"
+#include "weir/bucket/bucket.hpp"
+#include "weir/lease/decide.hpp"
+
+#include <boost/asio/awaitable.hpp>
+
+#include <string>
+#include <vector>
+
+namespace weir {
+
+struct LeaseLimits {
+  Duration ttl_max = 60s;       // how long a lease of a lost commit can live
+  Duration runner_live = 10s;   // a runner is alive for this long after its last heartbeat
+  friend bool operator==(const LeaseLimits&, const LeaseLimits&) = default;
+};
+
+// A lease as an operator sees it.
+struct LeaseView {
+  lease::LeaseRow row;
+  WallTime expires_at{};
+  bool expired = false;
+};
+
+struct LeaseFilter {
+  TenantId tenant = {};
+  RunnerId runner = {};
+  bool only_held = false;
+  CameraId after = {};
+  int limit = 100;
+};
+
+struct TickReport {
+  bool hold_opened = false;
+  bool epoch_opened = false;
+  std::int64_t epoch = 0;
+};
+
+struct BudgetAnswer {
+  bool granted = false;
+  double tokens = 0;
+  double capacity = 0;
+  Duration retry_after{};
+};
+
+struct BudgetUse {
+  CameraId camera;
+  lease::Version grant;
+};
+
+class LeaseStore {
+ public:
+  virtual ~LeaseStore() = default;
+  virtual boost::asio::awaitable<Result<std::vector<lease::Answer>>> apply(lease::Batch batch) = 0;
+  // Moves lease time on; called about every kTickEvery by each control plane.
+  virtual boost::asio::awaitable<Result<TickReport>> tick() = 0;
+  virtual boost::asio::awaitable<Result<LeaseView>> revoke(CameraId camera, TenantId tenant) = 0;
+  // The last will: releases every lease of the boot and refuses the boot everything from now on. The number released.
+  virtual boost::asio::awaitable<Result<int>> release_all(lease::Owner owner, std::string will_sha256) = 0;
+  virtual boost::asio::awaitable<Result<std::vector<LeaseView>>> list(LeaseFilter filter) = 0;
+  virtual boost::asio::awaitable<Result<LeaseView>> show(CameraId camera, TenantId tenant) = 0;
+  // Takes one token of the site. With `use`, at most once for that grant.
+  virtual boost::asio::awaitable<Result<BudgetAnswer>> consume(SiteId site, TenantId tenant,
+                                                               std::optional<BudgetUse> use) = 0;
+};
+
+}  // namespace weir

@@ -1,0 +1,81 @@
+#include "weir/control_plane/answers.hpp"
+
+#include "weir/base/log.hpp"
+
+#include <cmath>
+
+namespace weir::control_plane {
+
+json::value number(double value) {
+  if (std::abs(value) < 1e15 && value == std::floor(value)) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+json::object write_tenant(const Tenant& tenant) {
+  return {{"tenant_id", tenant.id.str()}, {"name", tenant.name}, {"created_at", to_iso(tenant.created_at)}};
+}
+
+json::object write_budget(const Site& site) {
+  return {{"site_id", site.id.str()},
+          {"tokens", number(site.budget.tokens)},
+          {"capacity", number(site.budget.capacity)},
+          {"refill_rate", number(site.budget.refill_per_min)}};
+}
+
+json::object write_site(const Site& site) {
+  json::object out = write_budget(site);
+  out["tenant_id"] = site.tenant.str();
+  out["name"] = site.name;
+  out["created_at"] = to_iso(site.created_at);
+  return out;
+}
+
+json::object write_camera(const CameraRecord& record, camera::Credentials credentials) {
+  json::object out = camera::write_config(record.config, credentials);
+  out["created_at"] = to_iso(record.created_at);
+  out["updated_at"] = to_iso(record.updated_at);
+  return out;
+}
+
+json::object write_zone_of(const CameraId& camera, const camera::Zone& zone) {
+  json::object out = camera::write_zone(zone);
+  out["camera_uuid"] = camera.str();
+  return out;
+}
+
+json::object write_runner(const Runner& runner) {
+  json::object out{{"runner_id", runner.id.str()},
+                   {"status", runner.live ? "active" : "silent"},
+                   {"cordoned", runner.cordoned},
+                   {"drain_mode", json::write_value(runner.drain)},
+                   {"capacity_streams", runner.capacity},
+                   {"streams_owned", runner.streams_owned},
+                   {"leases_held", runner.leases_held},
+                   {"deployment_group", runner.deployment_group},
+                   {"deployment_version", runner.deployment_version},
+                   {"host", runner.host},
+                   {"port", runner.port},
+                   {"metrics_port", runner.metrics_port},
+                   {"capabilities", json::write_value(runner.capabilities)},
+                   {"heartbeat", runner.heartbeat},
+                   {"registered_at", to_iso(runner.registered_at)}};
+  out["last_heartbeat"] =
+      runner.last_heartbeat == WallTime{} ? json::value(nullptr) : json::value(to_iso(runner.last_heartbeat));
+  if (!runner.tenant.empty()) out["tenant_id"] = runner.tenant.str();
+  if (!runner.site.empty()) out["site_id"] = runner.site.str();
+  if (!runner.boot.empty()) out["boot_id"] = runner.boot.str();
+  return out;
+}
+
+net::Response failed(const Error& error) {
+  if (error.code == Errc::internal) {
+    log::error("request.failed", error.message).with("error_code", error.reason);
+    return net::Response::failure(Error{Errc::internal, "internal", "something went wrong here; it was logged"});
+  }
+  net::Response response = net::Response::failure(error);
+  if (error.code == Errc::unauthorized) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (error.code == Errc::unavailable) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+}  // namespace weir::control_plane

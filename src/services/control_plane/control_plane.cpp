@@ -1,0 +1,24 @@
+#include "weir/control_plane/control_plane.hpp"
+
+#include "weir/control_plane/plane.hpp"
+
+namespace weir::control_plane {
+
+ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, Clock& clock, net::TokenKey key,
+                           net::Metrics& metrics, ControlPlaneSettings settings)
+    : plane_(std::make_unique<Plane>(leases, catalog, clock, std::move(key), metrics, settings)) {}
+
+ControlPlane::~ControlPlane() = default;
+
+void ControlPlane::add_routes(net::Router& router) {
+  add_health_routes(router, *plane_);
+  add_lease_routes(router, *plane_);
+  add_site_routes(router, *plane_);
+  add_camera_routes(router, *plane_);
+  add_zone_routes(router, *plane_);
+  add_runner_routes(router, *plane_);
+}
+
+void ControlPlane::observe(const net::Finished& finished) { plane_->instruments.request(finished); }
+
+}  // namespace weir::control_plane

@@ -1,0 +1,28 @@
+// Camera edits: from a request's body to a camera's new configuration.
+//
+// A replacement says everything, a merge only what changes (null takes back to the default); both are validated
+// completely, and neither can move a camera: its id, tenant and site stay. Pure functions: the store may run them on
+// a thread of its own.
+#pragma once
+
+#include "weir/base/json.hpp"
+#include "weir/camera/config.hpp"
+#include "weir/ports/catalog.hpp"
+
+namespace weir::control_plane {
+
+enum class EditKind { replace, merge };
+
+// Form, relations and the installation's rules. `created_at` and `updated_at`, which answers carry, may come back.
+Result<camera::Config> read_camera(json::object body, const camera::Rules& rules);
+Result<camera::Config> edit_camera(const CameraRecord& present, json::object body, EditKind kind,
+                                   const camera::Rules& rules);
+
+// Zones of one camera, by their ids.
+enum class ZoneWrite { add, replace };
+Result<camera::Config> with_zone(camera::Config config, camera::Zone zone, ZoneWrite write);
+Result<camera::Config> without_zone(camera::Config config, std::int64_t zone_id);
+const camera::Zone* find_zone(const camera::Config& config, std::int64_t zone_id);
+Error no_such_zone();
+
+}  // namespace weir::control_plane

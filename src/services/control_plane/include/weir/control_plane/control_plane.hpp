@@ -1,0 +1,54 @@
+// ControlPlane: the HTTP face of the store: who owns which camera, what cameras there are, who could process them.
+//
+// It decides nothing. A handler checks who asks, reads the request into the domain's words, makes one step of the
+// store, and says the answer in JSON; what happened is logged and counted once, beside the answer. Any number of
+// control planes may stand before one store.
+//
+// Usage: construct, `add_routes` to a router, give `observe` to the server as its observer, and run `ticker` until it
+// is cancelled. Everything it is given must outlive it, and it must outlive the router's last request and the ticker.
+// Loop thread only.
+#pragma once
+
+#include "weir/base/clock.hpp"
+#include "weir/camera/config.hpp"
+#include "weir/net/metrics.hpp"
+#include "weir/net/server.hpp"
+#include "weir/net/token.hpp"
+#include "weir/ports/catalog.hpp"
+#include "weir/ports/lease_store.hpp"
+
+#include <memory>
+
+namespace weir::control_plane {
+
+struct ControlPlaneSettings {
+  Duration ttl_min = 3s;              // a lease's TTL outside these bounds is refused, never bent
+  Duration ttl_max = 60s;
+  double budget_capacity = 10;        // of a site that says nothing about its budget
+  double budget_refill_per_min = 60;
+  camera::Rules rules = {};
+  Duration runner_live = 10s;         // announced to runners: who is silent for longer counts as gone
+  friend bool operator==(const ControlPlaneSettings&, const ControlPlaneSettings&) = default;
+};
+
+struct Plane;
+
+class ControlPlane {
+ public:
+  ControlPlane(LeaseStore& leases, Catalog& catalog, Clock& clock, net::TokenKey key, net::Metrics& metrics,
+               ControlPlaneSettings settings);
+  ~ControlPlane();
+  ControlPlane(const ControlPlane&) = delete;
+
+  void add_routes(net::Router& router);
+  // The server's observer: counts requests and their durations.
+  void observe(const net::Finished& finished);
+  // Moves lease time on, about every lease::kTickEvery, until the coroutine is cancelled. Says once when the store
+  // goes away and once when it is back.
+  boost::asio::awaitable<void> ticker();
+
+ private:
+  std::unique_ptr<Plane> plane_;
+};
+
+}  // namespace weir::control_plane

@@ -1,0 +1,81 @@
+// Plane: what all routes of the control plane share, and the frame around each of them.
+//
+// A guarded route is answered only to the roles it names; an open one to anybody. Either returns a response or an
+// error, which becomes the JSON error of the contracts here, in one place. Loop thread only.
+#pragma once
+
+#include "weir/control_plane/access.hpp"
+#include "weir/control_plane/control_plane.hpp"
+#include "weir/control_plane/instruments.hpp"
+#include "weir/control_plane/metered.hpp"
+#include "weir/lease/version.hpp"
+#include "weir/net/router.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <functional>
+#include <set>
+
+namespace weir::control_plane {
+
+using Reply = boost::asio::awaitable<Result<net::Response>>;
+
+// Which grants were seen already: a replayed acquire answers `granted` again, but nothing changed hands.
+// Versions rise, so forgetting the lowest forgets the oldest.
+class SeenGrants {
+ public:
+  bool first_time(lease::Version grant);
+
+ private:
+  static constexpr size_t kMax = 16384;
+  std::set<std::int64_t> grants_;
+};
+
+// Is the store there? One question at a time; whoever waits for longer than the limit is told no.
+class Readiness {
+ public:
+  Readiness(Catalog& catalog, Clock& clock) : state_(std::make_shared<State>(catalog)), clock_(clock) {}
+  boost::asio::awaitable<Status> ask(Duration limit);
+
+ private:
+  struct State {
+    explicit State(Catalog& c) : catalog(c) {}
+    Catalog& catalog;
+    std::uint64_t answers = 0;
+    bool asking = false;
+    Status last = ok();
+    std::optional<boost::asio::steady_timer> answered = {};  // never expires; cancelled by each answer
+  };
+  std::shared_ptr<State> state_;  // an answer may come after everybody has stopped waiting
+  Clock& clock_;
+};
+
+struct Plane {
+  Plane(LeaseStore& lease_store, Catalog& catalog_store, Clock& time, net::TokenKey key, net::Metrics& registry,
+        ControlPlaneSettings chosen);
+
+  MeteredLeaseStore leases;
+  MeteredCatalog catalog;
+  Clock& clock;
+  net::Metrics& metrics;
+  const ControlPlaneSettings settings;
+  Gate gate;
+  Instruments instruments;
+  SeenGrants seen_grants;
+  Readiness readiness;
+};
+
+using GuardedHandler = std::function<Reply(Plane&, net::Request&, const Caller&)>;
+using OpenHandler = std::function<Reply(Plane&, net::Request&)>;
+void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,
+                 GuardedHandler handler);
+void add_open(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, OpenHandler handler);
+
+void add_health_routes(net::Router& router, Plane& plane);
+void add_lease_routes(net::Router& router, Plane& plane);
+void add_site_routes(net::Router& router, Plane& plane);
+void add_camera_routes(net::Router& router, Plane& plane);
+void add_zone_routes(net::Router& router, Plane& plane);
+void add_runner_routes(net::Router& router, Plane& plane);
+
+}  // namespace weir::control_plane

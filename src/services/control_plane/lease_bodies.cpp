@@ -1,0 +1,365 @@
+#include "weir/control_plane/lease_bodies.hpp"
+
+#include "weir/control_plane/request.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+namespace weir::control_plane {
+
+using lease::Operation;
+using lease::Outcome;
+using lease::Refusal;
+
+// What every question starts with.
+struct Head {
+  RunnerId runner;
+  BootId boot;
+  std::optional<double> ttl_seconds;
+};
+
+struct SingleBody {
+  Head head;
+  CameraId camera;
+  std::optional<std::int64_t> version;
+  bool avoid = false;
+  std::string shard;
+};
+
+template <class V>
+void head_fields(V& v, Head& h) {
+  v.required("runner_id", h.runner);
+  v.optional("ttl_seconds", h.ttl_seconds);
+}
+// A batch names its boot; without one, two hosts with a copied runner_id would be one owner.
+template <class V>
+void fields(V& v, Head& h) {
+  head_fields(v, h);
+  v.required("boot_id", h.boot);
+}
+template <class V>
+void fields(V& v, SingleBody& b) {
+  head_fields(v, b.head);
+  v.optional("boot_id", b.head.boot);
+  v.required("camera_uuid", b.camera);
+  v.optional("version", b.version, json::range<std::int64_t>(0, kVersionMax));
+  v.optional("avoid", b.avoid);
+  v.optional("shard_id", b.shard, json::length(1, 255));
+}
+
+namespace {
+
+void check_ttl(const Head& head, Operation operation, TtlBounds bounds, json::Context& ctx) {
+  if (!head.ttl_seconds) {
+    if (operation != Operation::release) ctx.add("ttl_seconds", "is required");
+    return;
+  }
+  if (*head.ttl_seconds < seconds(bounds.low) || *head.ttl_seconds > seconds(bounds.high))
+    ctx.add("ttl_seconds", fmt::format("must be between {} and {}", seconds(bounds.low), seconds(bounds.high)));
+}
+
+lease::Batch batch_of(const Head& head, Operation operation) {
+  lease::Batch batch;
+  batch.operation = operation;
+  batch.owner = {head.runner, head.boot};
+  if (head.ttl_seconds) batch.ttl = from_seconds(*head.ttl_seconds);
+  return batch;
+}
+
+std::string_view text_of(const json::value& v) { return {v.get_string().data(), v.get_string().size()}; }
+
+bool sane_key(std::string_view key) {
+  return !key.empty() && key.size() <= kKeyBytesMax &&
+         std::ranges::none_of(key, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+}
+
+// One item of a batch. Paths are made only when there is something to report at them.
+class ItemReader {
+ public:
+  ItemReader(Operation operation, json::Context& ctx) : operation_(operation), ctx_(ctx) {}
+
+  void read(const json::value& v, size_t index, lease::Ask& ask) {
+    index_ = index;
+    if (!v.is_object()) return ctx_.add(fmt::format("items[{}]", index), "must be an object");
+    const json::value* key = nullptr;
+    for (const auto& member : v.get_object()) {
+      std::string_view name(member.key().data(), member.key().size());
+      const json::value& given = member.value();
+      if (given.is_null()) continue;
+      if (name == "camera_uuid") camera(given, ask);
+      else if (name == "version") version(given, ask);
+      else if (name == "rotate") flag(given, name, ask.rotate);
+      else if (name == "avoid") flag(given, name, ask.avoid);
+      else if (name == "key") key = &given;
+    }
+    if (ask.camera.empty() && !camera_reported_) report("camera_uuid", "is required");
+    settle(ask, key);
+    camera_reported_ = version_reported_ = false;
+  }
+
+ private:
+  void report(std::string_view field, std::string what) {
+    ctx_.add(fmt::format("items[{}].{}", index_, field), std::move(what));
+  }
+  void camera(const json::value& v, lease::Ask& ask) {
+    std::string_view problem = v.is_string() ? id_problem(text_of(v)) : "must be a string";
+    camera_reported_ = !problem.empty();
+    if (camera_reported_) return report("camera_uuid", std::string(problem));
+    ask.camera = CameraId::trusted(std::string(text_of(v)));
+  }
+  void version(const json::value& v, lease::Ask& ask) {
+    bool in_range = v.is_int64() && v.get_int64() >= 0 && v.get_int64() <= kVersionMax;
+    version_reported_ = !in_range;
+    if (version_reported_)
+      return report("version", fmt::format("must be a whole number between 0 and {}", kVersionMax));
+    ask.version = lease::Version{v.get_int64()};
+  }
+  void flag(const json::value& v, std::string_view name, bool& out) {
+    if (!v.is_bool()) return report(name, "must be true or false");
+    out = v.get_bool();
+  }
+  // What an operation does not know is dropped; what it needs must be there.
+  void settle(lease::Ask& ask, const json::value* key) {
+    bool acquire = operation_ == Operation::acquire;
+    if (acquire) ask.version.reset();
+    else if (!ask.version && !version_reported_) report("version", "is required");
+    if (operation_ != Operation::renew) ask.rotate = false;
+    if (operation_ != Operation::release) ask.avoid = false;
+    if (!acquire && !ask.rotate) return;
+    if (key == nullptr) return report("key", acquire ? "is required" : "is required with rotate");
+    if (!key->is_string() || !sane_key(text_of(*key)))
+      return report("key", fmt::format("must be a string of 1 to {} bytes without control characters", kKeyBytesMax));
+    ask.key = text_of(*key);
+  }
+
+  const Operation operation_;
+  json::Context& ctx_;
+  size_t index_ = 0;
+  bool camera_reported_ = false;
+  bool version_reported_ = false;
+};
+
+void read_items(const json::value& body, lease::Batch& batch, json::Context& ctx) {
+  const json::value* items = body.get_object().if_contains("items");
+  if (items == nullptr || items->is_null()) return ctx.add("items", "is required");
+  if (!items->is_array() || items->get_array().empty() || items->get_array().size() > kBatchItemsMax)
+    return ctx.add("items", fmt::format("must be a list of 1 to {} items", kBatchItemsMax));
+  const json::array& list = items->get_array();
+  batch.asks.resize(list.size());
+  ItemReader reader(batch.operation, ctx);
+  for (size_t i = 0; i < list.size(); ++i) reader.read(list[i], i, batch.asks[i]);
+}
+
+// Two questions about one camera in one batch would have no order.
+void check_duplicates(const std::vector<lease::Ask>& asks, json::Context& ctx) {
+  std::vector<std::uint32_t> order(asks.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
+    int compared = asks[a].camera.str().compare(asks[b].camera.str());
+    return compared < 0 || (compared == 0 && a < b);
+  });
+  for (size_t i = 1; i < order.size(); ++i)
+    if (asks[order[i]].camera == asks[order[i - 1]].camera)
+      ctx.add(fmt::format("items[{}].camera_uuid", order[i]), "appears more than once in this batch");
+}
+
+template <class E>
+std::string_view name_of(E value) {
+  for (const auto& [each, name] : enum_names(E{}))
+    if (each == value) return name;
+  return "";
+}
+
+void append_number(std::string& out, std::int64_t number) {
+  std::array<char, 24> digits;
+  auto [end, failed] = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  out.append(digits.data(), end);
+}
+
+// Ids hold no control characters: only these two need an escape.
+void append_id(std::string& out, std::string_view id) {
+  out += '"';
+  for (char c : id) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  out += '"';
+}
+
+void append_answer(std::string& out, const lease::Answer& answer, std::string_view expires_at) {
+  out += "{\"camera_uuid\":";
+  append_id(out, answer.camera.str());
+  out += ",\"result\":\"";
+  out += name_of(answer.outcome);
+  out += "\",\"version\":";
+  append_number(out, answer.version.n);
+  if (answer.grant.n != 0) {
+    out += ",\"grant_version\":";
+    append_number(out, answer.grant.n);
+  }
+  if (!expires_at.empty()) {
+    out += ",\"ttl_ms\":";
+    append_number(out, std::chrono::duration_cast<std::chrono::milliseconds>(answer.ttl).count());
+    out += ",\"expires_at\":\"";
+    out += expires_at;
+    out += '"';
+  }
+  if (answer.previous) {
+    out += ",\"previous\":{\"boot_id\":";
+    append_id(out, answer.previous->boot.str());
+    out += ",\"grant_version\":";
+    append_number(out, answer.previous->grant.n);
+    out += '}';
+  }
+  if (answer.why != Refusal::none) {
+    out += ",\"reason\":\"";
+    out += name_of(answer.why);
+    out += '"';
+  }
+  if (answer.outcome == Outcome::held) out += answer.yours ? ",\"yours\":true" : ",\"yours\":false";
+  out += '}';
+}
+
+// Somebody holds the camera now, and the answer says until when.
+bool says_expiry(Outcome outcome) {
+  return outcome == Outcome::granted || outcome == Outcome::renewed || outcome == Outcome::rotated ||
+         outcome == Outcome::held || outcome == Outcome::kept;
+}
+
+json::object previous_of(const lease::Tenure& tenure) {
+  return {{"boot_id", tenure.boot.str()}, {"grant_version", tenure.grant.n}};
+}
+
+}  // namespace
+
+Result<SingleAsk> read_single(const json::value& body, Operation operation, TtlBounds bounds) {
+  json::Context ctx;
+  SingleBody given;
+  json::read_value(body, given, "", ctx);
+  if (body.is_object()) check_ttl(given.head, operation, bounds, ctx);
+  if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
+  SingleAsk ask{batch_of(given.head, operation), given.shard.empty() ? "unassigned" : std::move(given.shard)};
+  lease::Ask& only = ask.batch.asks.emplace_back();
+  only.camera = std::move(given.camera);
+  if (given.version && operation != Operation::acquire) only.version = lease::Version{*given.version};
+  only.avoid = given.avoid && operation == Operation::release;
+  return ask;
+}
+
+Result<lease::Batch> read_batch(const json::value& body, Operation operation, TtlBounds bounds) {
+  json::Context ctx;
+  Head head;
+  json::read_value(body, head, "", ctx);
+  if (!body.is_object()) return json::problems_error(ctx.problems);
+  check_ttl(head, operation, bounds, ctx);
+  lease::Batch batch = batch_of(head, operation);
+  read_items(body, batch, ctx);
+  if (ctx.problems.empty()) check_duplicates(batch.asks, ctx);
+  if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
+  return batch;
+}
+
+std::string write_batch(std::span<const lease::Answer> answers) {
+  std::string out;
+  out.reserve(32 + answers.size() * 208);
+  out += "{\"items\":[";
+  // The cameras of one batch mostly end at the same moment.
+  WallTime last{};
+  std::string text;
+  for (const lease::Answer& answer : answers) {
+    if (out.back() == '}') out += ',';
+    if (says_expiry(answer.outcome) && (text.empty() || answer.expires_at != last)) {
+      last = answer.expires_at;
+      text = to_iso(last);
+    }
+    append_answer(out, answer, says_expiry(answer.outcome) ? std::string_view(text) : std::string_view());
+  }
+  out += "]}";
+  return out;
+}
+
+std::string lease_id(lease::Version grant) { return fmt::format("lease-{:x}", grant.n); }
+
+json::object write_single(const SingleAsk& ask, const lease::Answer& answer, const LeaseView* seen) {
+  const lease::Owner& owner = ask.batch.owner;
+  json::object out{{"camera_uuid", answer.camera.str()},
+                   {"owner_id", owner.runner.str()},
+                   {"runner_id", owner.runner.str()},
+                   {"boot_id", owner.boot.str()},
+                   {"lease_id", lease_id(answer.grant)},
+                   {"shard_id", ask.shard},
+                   {"expires_at", to_iso(answer.expires_at)},
+                   {"version", answer.version.n},
+                   {"grant_version", answer.grant.n},
+                   {"ttl_ms", std::chrono::duration_cast<std::chrono::milliseconds>(answer.ttl).count()},
+                   {"status", "active"}};
+  if (answer.previous) out["previous"] = previous_of(*answer.previous);
+  if (seen != nullptr && seen->row.grant == answer.grant && seen->row.owner == owner) {
+    out["tenant_id"] = seen->row.tenant.str();
+    out["site_id"] = seen->row.site.str();
+    out["acquired_at"] = to_iso(seen->row.acquired_at);
+  }
+  return out;
+}
+
+json::object write_lease(const LeaseView& view) {
+  const lease::LeaseRow& row = view.row;
+  bool owned = !row.owner.runner.empty();
+  std::string_view status = !owned         ? "free"
+                            : row.revoked  ? "revoked"
+                            : row.released ? "released"
+                            : view.expired ? "expired"
+                                           : "active";
+  json::object out{{"camera_uuid", row.camera.str()}, {"tenant_id", row.tenant.str()}, {"site_id", row.site.str()},
+                   {"status", status},                {"version", row.version.n},      {"grant_version", row.grant.n}};
+  if (!owned) return out;
+  out["owner_id"] = row.owner.runner.str();
+  out["runner_id"] = row.owner.runner.str();
+  out["boot_id"] = row.owner.boot.str();
+  out["lease_id"] = lease_id(row.grant);
+  out["shard_id"] = "unassigned";
+  out["ttl_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(row.ttl).count();
+  out["acquired_at"] = to_iso(row.acquired_at);
+  out["expires_at"] = to_iso(view.expires_at);
+  if (row.previous) out["previous"] = previous_of(*row.previous);
+  return out;
+}
+
+Error refusal_error(const lease::Answer& answer) {
+  json::object about{{"camera_uuid", answer.camera.str()}};
+  switch (answer.outcome) {
+    case Outcome::held:
+      about["expires_at"] = to_iso(answer.expires_at);
+      return {Errc::conflict, "lease_held", "somebody else holds this camera", std::move(about)};
+    case Outcome::lost:
+      about["current_version"] = answer.version.n;
+      return {Errc::not_found, "lease_lost", "the lease is no longer yours", std::move(about)};
+    case Outcome::refused:
+      break;
+    default:
+      return {Errc::unavailable, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
+  }
+  switch (answer.why) {
+    case Refusal::not_found:
+      return {Errc::not_found, "camera_not_found", "there is no such camera", std::move(about)};
+    case Refusal::disabled:
+      return {Errc::unprocessable, "camera_disabled", "the camera is disabled or not processed by leases",
+              std::move(about)};
+    case Refusal::boot_dead:
+      return {Errc::conflict, "boot_dead", "this boot's last will was carried out", std::move(about)};
+    case Refusal::cordoned:
+      return {Errc::unprocessable, "runner_cordoned", "the runner is cordoned or draining", std::move(about)};
+    case Refusal::avoided:
+      return {Errc::conflict, "lease_avoided",
+              "this runner was relieved of the camera a moment ago, and another can take it", std::move(about)};
+    case Refusal::settling:
+      return {Errc::conflict, "lease_settling", "the store came back a moment ago; holders may renew first",
+              std::move(about)};
+    case Refusal::none:
+      break;
+  }
+  return {Errc::unavailable, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
+}
+
+}  // namespace weir::control_plane

@@ -1,0 +1,135 @@
+#include "weir/control_plane/metered.hpp"
+
+namespace weir::control_plane {
+
+using boost::asio::awaitable;
+
+net::Histogram& Stopwatch::histogram() {
+  if (seconds_ == nullptr)
+    seconds_ = &metrics_.histogram("weir_store_seconds", "Time the store takes for one step.",
+                                   net::Metrics::latency_buckets(), {{"operation", operation_}});
+  return *seconds_;
+}
+
+// ---- leases ----
+
+MeteredLeaseStore::MeteredLeaseStore(LeaseStore& inner, net::Metrics& metrics, Clock& clock)
+    : inner_(inner),
+      acquire_(metrics, clock, "acquire"),
+      renew_(metrics, clock, "renew"),
+      release_(metrics, clock, "release"),
+      tick_(metrics, clock, "tick"),
+      revoke_(metrics, clock, "revoke"),
+      release_all_(metrics, clock, "release_all"),
+      list_(metrics, clock, "list_leases"),
+      show_(metrics, clock, "show_lease"),
+      consume_(metrics, clock, "consume") {}
+
+awaitable<Result<std::vector<lease::Answer>>> MeteredLeaseStore::apply(lease::Batch batch) {
+  Stopwatch& watch = batch.operation == lease::Operation::renew     ? renew_
+                     : batch.operation == lease::Operation::acquire ? acquire_
+                                                                    : release_;
+  return watch.time(inner_.apply(std::move(batch)));
+}
+awaitable<Result<TickReport>> MeteredLeaseStore::tick() { return tick_.time(inner_.tick()); }
+awaitable<Result<LeaseView>> MeteredLeaseStore::revoke(CameraId camera, TenantId tenant) {
+  return revoke_.time(inner_.revoke(std::move(camera), std::move(tenant)));
+}
+awaitable<Result<int>> MeteredLeaseStore::release_all(lease::Owner owner, std::string will_sha256) {
+  return release_all_.time(inner_.release_all(std::move(owner), std::move(will_sha256)));
+}
+awaitable<Result<std::vector<LeaseView>>> MeteredLeaseStore::list(LeaseFilter filter) {
+  return list_.time(inner_.list(std::move(filter)));
+}
+awaitable<Result<LeaseView>> MeteredLeaseStore::show(CameraId camera, TenantId tenant) {
+  return show_.time(inner_.show(std::move(camera), std::move(tenant)));
+}
+awaitable<Result<BudgetAnswer>> MeteredLeaseStore::consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) {
+  return consume_.time(inner_.consume(std::move(site), std::move(tenant), std::move(use)));
+}
+
+// ---- catalog ----
+
+MeteredCatalog::MeteredCatalog(Catalog& inner, net::Metrics& metrics, Clock& clock)
+    : inner_(inner),
+      ping_(metrics, clock, "ping"),
+      add_tenant_(metrics, clock, "add_tenant"),
+      list_tenants_(metrics, clock, "list_tenants"),
+      remove_tenant_(metrics, clock, "remove_tenant"),
+      add_site_(metrics, clock, "add_site"),
+      list_sites_(metrics, clock, "list_sites"),
+      show_site_(metrics, clock, "show_site"),
+      remove_site_(metrics, clock, "remove_site"),
+      set_budget_(metrics, clock, "set_budget"),
+      add_camera_(metrics, clock, "add_camera"),
+      list_cameras_(metrics, clock, "list_cameras"),
+      show_camera_(metrics, clock, "show_camera"),
+      edit_camera_(metrics, clock, "edit_camera"),
+      remove_camera_(metrics, clock, "remove_camera"),
+      register_runner_(metrics, clock, "register_runner"),
+      heartbeat_(metrics, clock, "heartbeat"),
+      list_runners_(metrics, clock, "list_runners"),
+      show_runner_(metrics, clock, "show_runner"),
+      change_runner_(metrics, clock, "change_runner"),
+      remove_runner_(metrics, clock, "remove_runner") {}
+
+Catalog::Async<Nothing> MeteredCatalog::ping() { return ping_.time(inner_.ping()); }
+Catalog::Async<Tenant> MeteredCatalog::add_tenant(Tenant tenant) {
+  return add_tenant_.time(inner_.add_tenant(std::move(tenant)));
+}
+Catalog::Async<std::vector<Tenant>> MeteredCatalog::list_tenants(TenantId only, TenantId after, int limit) {
+  return list_tenants_.time(inner_.list_tenants(std::move(only), std::move(after), limit));
+}
+Catalog::Async<Nothing> MeteredCatalog::remove_tenant(TenantId id) {
+  return remove_tenant_.time(inner_.remove_tenant(std::move(id)));
+}
+Catalog::Async<Site> MeteredCatalog::add_site(Site site) { return add_site_.time(inner_.add_site(std::move(site))); }
+Catalog::Async<std::vector<Site>> MeteredCatalog::list_sites(TenantId tenant, SiteId after, int limit) {
+  return list_sites_.time(inner_.list_sites(std::move(tenant), std::move(after), limit));
+}
+Catalog::Async<Site> MeteredCatalog::show_site(SiteId id, TenantId tenant) {
+  return show_site_.time(inner_.show_site(std::move(id), std::move(tenant)));
+}
+Catalog::Async<Nothing> MeteredCatalog::remove_site(SiteId id, TenantId tenant) {
+  return remove_site_.time(inner_.remove_site(std::move(id), std::move(tenant)));
+}
+Catalog::Async<Site> MeteredCatalog::set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
+                                                std::optional<double> tokens) {
+  return set_budget_.time(inner_.set_budget(std::move(id), std::move(tenant), capacity, refill_per_min, tokens));
+}
+Catalog::Async<CameraRecord> MeteredCatalog::add_camera(camera::Config config) {
+  return add_camera_.time(inner_.add_camera(std::move(config)));
+}
+Catalog::Async<std::vector<CameraRecord>> MeteredCatalog::list_cameras(CameraFilter filter) {
+  return list_cameras_.time(inner_.list_cameras(std::move(filter)));
+}
+Catalog::Async<CameraRecord> MeteredCatalog::show_camera(CameraId id, TenantId tenant) {
+  return show_camera_.time(inner_.show_camera(std::move(id), std::move(tenant)));
+}
+Catalog::Async<CameraRecord> MeteredCatalog::edit_camera(CameraId id, TenantId tenant, CameraEdit change) {
+  return edit_camera_.time(inner_.edit_camera(std::move(id), std::move(tenant), std::move(change)));
+}
+Catalog::Async<Nothing> MeteredCatalog::remove_camera(CameraId id, TenantId tenant) {
+  return remove_camera_.time(inner_.remove_camera(std::move(id), std::move(tenant)));
+}
+Catalog::Async<Runner> MeteredCatalog::register_runner(Runner runner, std::string will_sha256) {
+  return register_runner_.time(inner_.register_runner(std::move(runner), std::move(will_sha256)));
+}
+Catalog::Async<Nothing> MeteredCatalog::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
+                                                  int streams_owned) {
+  return heartbeat_.time(inner_.heartbeat(std::move(id), std::move(tenant), std::move(body), streams_owned));
+}
+Catalog::Async<std::vector<Runner>> MeteredCatalog::list_runners(TenantId tenant, RunnerId after, int limit) {
+  return list_runners_.time(inner_.list_runners(std::move(tenant), std::move(after), limit));
+}
+Catalog::Async<Runner> MeteredCatalog::show_runner(RunnerId id, TenantId tenant) {
+  return show_runner_.time(inner_.show_runner(std::move(id), std::move(tenant)));
+}
+Catalog::Async<Runner> MeteredCatalog::change_runner(RunnerId id, TenantId tenant, RunnerChange change) {
+  return change_runner_.time(inner_.change_runner(std::move(id), std::move(tenant), std::move(change)));
+}
+Catalog::Async<Nothing> MeteredCatalog::remove_runner(RunnerId id, TenantId tenant) {
+  return remove_runner_.time(inner_.remove_runner(std::move(id), std::move(tenant)));
+}
+
+}  // namespace weir::control_plane

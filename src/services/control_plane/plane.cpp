@@ -1,0 +1,90 @@
+#include "weir/control_plane/plane.hpp"
+
+#include "weir/control_plane/answers.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace weir::control_plane {
+
+namespace asio = boost::asio;
+
+bool SeenGrants::first_time(lease::Version grant) {
+  bool full = grants_.size() >= kMax;
+  if (full && grant.n < *grants_.begin()) return false;
+  if (!grants_.insert(grant.n).second) return false;
+  if (full) grants_.erase(grants_.begin());
+  return true;
+}
+
+asio::awaitable<Status> Readiness::ask(Duration limit) {
+  using namespace asio::experimental::awaitable_operators;
+  std::shared_ptr<State> state = state_;
+  auto executor = co_await asio::this_coro::executor;
+  if (!state->answered) state->answered.emplace(executor, asio::steady_timer::time_point::max());
+  std::uint64_t before = state->answers;
+  if (!state->asking) {
+    state->asking = true;
+    auto question = [](std::shared_ptr<State> to) -> asio::awaitable<void> {
+      Result<Nothing> answer = co_await to->catalog.ping();
+      to->last = std::move(answer);
+    };
+    auto ended = [state](std::exception_ptr failure) {
+      if (failure) state->last = Error{Errc::unavailable, "store_unavailable", "the store does not answer"};
+      state->asking = false;
+      ++state->answers;
+      state->answered->cancel();
+    };
+    asio::co_spawn(executor, question(state), std::move(ended));
+  }
+  if (state->answers == before)
+    co_await (state->answered->async_wait(asio::as_tuple(asio::use_awaitable)) || clock_.wait(limit));
+  if (state->answers == before)
+    co_return Error{Errc::unavailable, "store_unavailable",
+                    fmt::format("the store did not answer within {} s", seconds(limit))};
+  co_return state->last;
+}
+
+Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, Clock& time, net::TokenKey key, net::Metrics& registry,
+             ControlPlaneSettings chosen)
+    : leases(lease_store, registry, time),
+      catalog(catalog_store, registry, time),
+      clock(time),
+      metrics(registry),
+      settings(chosen),
+      gate(std::move(key), time),
+      instruments(registry),
+      readiness(catalog, time) {}
+
+void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,
+                 GuardedHandler handler) {
+  using Answer = asio::awaitable<net::Response>;
+  auto guarded = [&plane, roles, handler = std::move(handler)](net::Request& request) -> Answer {
+    Result<Caller> caller = plane.gate.admit(request, roles);
+    Result<net::Response> reply = Error{};
+    if (caller) {
+      reply = co_await handler(plane, request, *caller);
+    } else {
+      reply = std::move(caller).error();
+    }
+    if (reply) co_return *std::move(reply);
+    plane.gate.report(request, reply.error());
+    co_return failed(reply.error());
+  };
+  router.add(method, pattern, std::move(guarded));
+}
+
+void add_open(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, OpenHandler handler) {
+  auto open = [&plane, handler = std::move(handler)](net::Request& request) -> asio::awaitable<net::Response> {
+    Result<net::Response> reply = co_await handler(plane, request);
+    if (reply) co_return *std::move(reply);
+    plane.gate.report(request, reply.error());
+    co_return failed(reply.error());
+  };
+  router.add(method, pattern, std::move(open));
+}
+
+}  // namespace weir::control_plane

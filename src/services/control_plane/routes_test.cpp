@@ -1,0 +1,476 @@
+#include "scripted_store.hpp"
+#include "weir/control_plane/control_plane.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+
+#include <gtest/gtest.h>
+
+namespace weir::control_plane {
+namespace {
+
+using lease::Outcome;
+using lease::Version;
+using net::Method;
+using net::Role;
+
+struct Expected {
+  Method method;
+  const char* pattern;
+  const char* roles;  // a: admin, r: runner, w: worker, v: viewer; "" open to all
+};
+const Expected kRoutes[] = {
+    {Method::get, "/healthz", ""},
+    {Method::get, "/readyz", ""},
+    {Method::get, "/metrics", ""},
+    {Method::post, "/v1/leases/camera/acquire", "ar"},
+    {Method::post, "/v1/leases/camera/renew", "ar"},
+    {Method::post, "/v1/leases/camera/release", "ar"},
+    {Method::post, "/v1/leases/camera/acquire-batch", "ar"},
+    {Method::post, "/v1/leases/camera/renew-batch", "ar"},
+    {Method::post, "/v1/leases/camera/release-batch", "ar"},
+    {Method::get, "/v1/leases", "arwv"},
+    {Method::get, "/v1/leases/camera/{camera_uuid}", "arwv"},
+    {Method::post, "/v1/leases/camera/{camera_uuid}/revoke", "a"},
+    {Method::get, "/v1/tenants", "av"},
+    {Method::post, "/v1/tenants", "a"},
+    {Method::del, "/v1/tenants/{tenant_id}", "a"},
+    {Method::get, "/v1/sites", "av"},
+    {Method::post, "/v1/sites", "a"},
+    {Method::get, "/v1/sites/{site_id}", "av"},
+    {Method::del, "/v1/sites/{site_id}", "a"},
+    {Method::get, "/v1/sites/{site_id}/budget", "av"},
+    {Method::put, "/v1/sites/{site_id}/budget", "a"},
+    {Method::post, "/v1/sites/{site_id}/budget/consume", "ar"},
+    {Method::get, "/v1/cameras", "arv"},
+    {Method::post, "/v1/cameras", "a"},
+    {Method::get, "/v1/cameras/{camera_uuid}", "arv"},
+    {Method::put, "/v1/cameras/{camera_uuid}", "a"},
+    {Method::patch, "/v1/cameras/{camera_uuid}", "a"},
+    {Method::del, "/v1/cameras/{camera_uuid}", "a"},
+    {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras", "arv"},
+    {Method::post, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras", "a"},
+    {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras/{camera_uuid}", "arv"},
+    {Method::put, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras/{camera_uuid}", "a"},
+    {Method::patch, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras/{camera_uuid}", "a"},
+    {Method::del, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras/{camera_uuid}", "a"},
+    {Method::get, "/v1/cameras/{camera_uuid}/zones", "arv"},
+    {Method::post, "/v1/cameras/{camera_uuid}/zones", "a"},
+    {Method::get, "/v1/cameras/{camera_uuid}/zones/{zone_id}", "arv"},
+    {Method::put, "/v1/cameras/{camera_uuid}/zones/{zone_id}", "a"},
+    {Method::del, "/v1/cameras/{camera_uuid}/zones/{zone_id}", "a"},
+    {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/zones", "arv"},
+    {Method::post, "/v1/tenants/{tenant_id}/sites/{site_id}/zones", "a"},
+    {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/zones/{zone_id}", "arv"},
+    {Method::put, "/v1/tenants/{tenant_id}/sites/{site_id}/zones/{zone_id}", "a"},
+    {Method::del, "/v1/tenants/{tenant_id}/sites/{site_id}/zones/{zone_id}", "a"},
+    {Method::post, "/v1/runners/register", "ar"},
+    {Method::post, "/v1/runners/heartbeat", "ar"},
+    {Method::put, "/v1/runners/{runner_id}/heartbeat", "ar"},
+    {Method::post, "/v1/runners/{runner_id}/heartbeat", "ar"},
+    {Method::post, "/v1/runners/{runner_id}/release-all", ""},
+    {Method::get, "/v1/runners", "av"},
+    {Method::get, "/v1/runners/{runner_id}", "arv"},
+    {Method::patch, "/v1/runners/{runner_id}", "a"},
+    {Method::del, "/v1/runners/{runner_id}", "a"},
+};
+
+class ControlPlaneRoutes : public testing::Test {
+ protected:
+  ControlPlaneRoutes()
+      : key_(*net::TokenKey::create(Secret(std::string(32, 'k')))),
+        plane_(store_, store_, clock_, key_, metrics_, ControlPlaneSettings{}) {
+    plane_.add_routes(router_);
+  }
+
+  std::string token(Role role, std::string sub = "r-1", std::string tenant = "") {
+    net::Claims claims{std::move(sub), role, TenantId::trusted(std::move(tenant))};
+    claims.expires = clock_.wall() + 1h;
+    return "Bearer " + key_.sign(claims).reveal();
+  }
+
+  net::Response ask(Method method, std::string path, std::string body = "", std::string authorization = "") {
+    net::Request request;
+    request.method = method;
+    if (size_t mark = path.find('?'); mark != std::string::npos) {
+      std::string pair = path.substr(mark + 1);
+      request.query[pair.substr(0, pair.find('='))] = pair.substr(pair.find('=') + 1);
+      path.resize(mark);
+    }
+    request.path = path;
+    request.body = std::move(body);
+    if (!authorization.empty()) request.headers["authorization"] = std::move(authorization);
+    auto match = router_.find(method, path, request);
+    EXPECT_TRUE(match) << path;
+    std::optional<net::Response> response;
+    auto run = [&]() -> boost::asio::awaitable<void> { response = co_await (*match->handler)(request); };
+    boost::asio::co_spawn(io_, run(), [](std::exception_ptr failure) {
+      if (failure) std::rethrow_exception(failure);
+    });
+    clock_.run(clock_.now() + 10s);
+    EXPECT_TRUE(response) << path;
+    return response ? *response : net::Response{};
+  }
+
+  static std::string concrete(std::string pattern) {
+    for (auto [name, value] : {std::pair{"{camera_uuid}", "c-1"}, {"{tenant_id}", "t-1"}, {"{site_id}", "s-1"},
+                               {"{runner_id}", "r-1"}, {"{zone_id}", "1"}})
+      if (size_t at = pattern.find(name); at != std::string::npos) pattern.replace(at, strlen(name), value);
+    return pattern;
+  }
+  static std::string code_of(const net::Response& response) {
+    auto parsed = json::parse_text(response.body);
+    if (!parsed || !parsed->is_object() || !parsed->as_object().contains("error")) return "";
+    return std::string(parsed->at("error").at("code").as_string());
+  }
+  static json::object body_of(const net::Response& response) { return json::parse_text(response.body)->as_object(); }
+  static bool has_header(const net::Response& response, std::string_view name) {
+    return std::ranges::any_of(response.headers, [&](const auto& header) { return header.first == name; });
+  }
+
+  boost::asio::io_context io_;
+  VirtualClock clock_{io_};
+  net::Metrics metrics_;
+  ScriptedStore store_;
+  net::TokenKey key_;
+  ControlPlane plane_;
+  net::Router router_;
+};
+
+TEST_F(ControlPlaneRoutes, EveryRoute_IsThereAndNoOther) {
+  std::set<std::pair<Method, std::string>> expected, listed;
+  for (const Expected& each : kRoutes) expected.emplace(each.method, each.pattern);
+  for (const auto& each : router_.list()) listed.emplace(each.method, each.pattern);
+  EXPECT_EQ(listed, expected);
+}
+
+TEST_F(ControlPlaneRoutes, EveryRoute_AnswersOnlyItsRoles) {
+  for (const Expected& each : kRoutes) {
+    std::string path = concrete(each.pattern), roles = each.roles;
+    if (roles.empty()) continue;
+    net::Response anonymous = ask(each.method, path, "{}");
+    EXPECT_EQ(anonymous.status, 401) << each.pattern;
+    EXPECT_TRUE(has_header(anonymous, "WWW-Authenticate"));
+    EXPECT_EQ(ask(each.method, path, "{}", "Bearer x.y.z").status, 401);
+    for (auto [role, letter] : {std::pair{Role::admin, 'a'}, {Role::runner, 'r'}, {Role::worker, 'w'},
+                                {Role::viewer, 'v'}}) {
+      net::Response response = ask(each.method, path, "{}", token(role));
+      EXPECT_EQ(response.status == 403, roles.find(letter) == std::string::npos)
+          << net::to_string(each.method) << " " << each.pattern << " " << letter << " " << response.body;
+    }
+  }
+}
+
+TEST_F(ControlPlaneRoutes, BrokenBodies_AreAlways4xx) {
+  for (const Expected& each : kRoutes) {
+    if (each.method == Method::get || each.method == Method::del) continue;
+    if (std::string_view(each.pattern).ends_with("revoke")) continue;  // reads no body
+    for (const char* body : {"{", "[]", "3", "null", "\"x\"", "\xFF", "{\"a\":1}x"}) {
+      net::Response response = ask(each.method, concrete(each.pattern), body, token(Role::admin));
+      EXPECT_TRUE(response.status == 400 || response.status == 401)
+          << net::to_string(each.method) << " " << each.pattern << " " << body << " " << response.body;
+    }
+  }
+}
+
+TEST_F(ControlPlaneRoutes, StoreAway_Is503WithRetryAfter) {
+  for (const Expected& each : kRoutes) {
+    if (each.method != Method::get || std::string_view(each.roles).empty()) continue;
+    net::Response response = ask(each.method, concrete(each.pattern), "", token(Role::admin));
+    EXPECT_EQ(response.status, 503) << each.pattern;
+    EXPECT_TRUE(has_header(response, "Retry-After"));
+    EXPECT_EQ(code_of(response), "store_unavailable");
+  }
+}
+
+TEST_F(ControlPlaneRoutes, Health_NeedsNoToken) {
+  EXPECT_EQ(ask(Method::get, "/healthz").status, 200);
+  EXPECT_EQ(ask(Method::get, "/readyz").status, 503);
+  EXPECT_EQ(code_of(ask(Method::get, "/readyz")), "store_unavailable");
+  store_.up = true;
+  EXPECT_EQ(ask(Method::get, "/readyz").status, 200);
+  net::Response metrics = ask(Method::get, "/metrics");
+  EXPECT_EQ(metrics.status, 200);
+  EXPECT_NE(metrics.body.find("weir_store_seconds_count{operation=\"ping\"} 3"), std::string::npos) << metrics.body;
+}
+
+TEST_F(ControlPlaneRoutes, BadQuery_NamesTheField) {
+  for (auto [path, field] : {std::pair{"/v1/cameras?limit=abc", "limit"}, {"/v1/cameras?enabled=1", "enabled"},
+                             {"/v1/cameras?cursor=!", "cursor"}, {"/v1/cameras?site_id=register", "site_id"},
+                             {"/v1/leases?runner_id=register", "runner_id"}, {"/v1/leases?held=no", "held"},
+                             {"/v1/runners?limit=0", "limit"}, {"/v1/tenants?limit=1001", "limit"}}) {
+    net::Response response = ask(Method::get, path, "", token(Role::admin));
+    EXPECT_EQ(response.status, 400) << path;
+    EXPECT_EQ(body_of(response).at("error").at("details").at("field").as_string(), field) << path;
+  }
+}
+
+constexpr const char* kAcquire = R"({"runner_id":"r-1","camera_uuid":"c-1","ttl_seconds":6})";
+
+TEST_F(ControlPlaneRoutes, Acquire_AnswersTheUnionOfFields) {
+  store_.on_apply = [](const lease::Batch& batch) -> Result<std::vector<lease::Answer>> {
+    EXPECT_EQ(batch.asks[0].key, "");
+    return std::vector{lease::Answer{batch.asks[0].camera, Outcome::granted, Version{5}, Version{5}, batch.ttl}};
+  };
+  store_.on_show = [](const CameraId& camera) -> Result<LeaseView> {
+    LeaseView view;
+    view.row.camera = camera;
+    view.row.tenant = TenantId::trusted("t-1");
+    view.row.site = SiteId::trusted("s-1");
+    view.row.owner.runner = RunnerId::trusted("r-1");
+    view.row.grant = Version{5};
+    return view;
+  };
+  net::Response response = ask(Method::post, "/v1/leases/camera/acquire", kAcquire, token(Role::runner));
+  ASSERT_EQ(response.status, 200) << response.body;
+  json::object body = body_of(response);
+  for (const char* field : {"camera_uuid", "owner_id", "runner_id", "boot_id", "lease_id", "shard_id", "tenant_id",
+                            "site_id", "acquired_at", "expires_at", "version", "ttl_ms", "status"})
+    EXPECT_TRUE(body.contains(field)) << field;
+  store_.on_show = nullptr;
+  EXPECT_EQ(ask(Method::post, "/v1/leases/camera/acquire", kAcquire, token(Role::runner)).status, 200);
+}
+
+TEST_F(ControlPlaneRoutes, SimpleRoutes_MapOutcomesToStatuses) {
+  struct Case {
+    const char* route;
+    Outcome outcome;
+    bool yours;
+    int status;
+    const char* code;
+  };
+  const Case cases[] = {
+      {"acquire", Outcome::held, false, 409, "lease_held"}, {"acquire", Outcome::held, true, 200, ""},
+      {"acquire", Outcome::unknown, false, 503, "lease_unknown"}, {"renew", Outcome::renewed, false, 200, ""},
+      {"renew", Outcome::granted, false, 200, ""}, {"renew", Outcome::lost, false, 404, "lease_lost"},
+      {"renew", Outcome::unknown, false, 503, "lease_unknown"}, {"release", Outcome::released, false, 200, ""},
+      {"release", Outcome::kept, false, 200, ""}, {"release", Outcome::lost, false, 404, "lease_lost"},
+  };
+  for (const Case& each : cases) {
+    store_.on_apply = [&](const lease::Batch& batch) -> Result<std::vector<lease::Answer>> {
+      lease::Answer answer{batch.asks[0].camera, each.outcome, Version{8}, Version{8}, batch.ttl};
+      answer.yours = each.yours;
+      return std::vector{answer};
+    };
+    net::Response response =
+        ask(Method::post, fmt::format("/v1/leases/camera/{}", each.route), kAcquire, token(Role::runner));
+    EXPECT_EQ(response.status, each.status) << each.route << " " << response.body;
+    EXPECT_EQ(code_of(response), each.code);
+  }
+}
+
+TEST_F(ControlPlaneRoutes, Runner_CannotSpeakForAnother) {
+  std::string other = token(Role::runner, "r-2");
+  EXPECT_EQ(code_of(ask(Method::post, "/v1/leases/camera/acquire", kAcquire, other)), "not_yours");
+  EXPECT_EQ(ask(Method::post, "/v1/runners/register", R"({"runner_id":"r-1"})", other).status, 403);
+  EXPECT_EQ(ask(Method::post, "/v1/runners/heartbeat", R"({"runner_id":"r-1"})", other).status, 403);
+  EXPECT_EQ(ask(Method::put, "/v1/runners/r-1/heartbeat", "{}", other).status, 403);
+  EXPECT_EQ(ask(Method::get, "/v1/runners/r-1", "", other).status, 403);
+  EXPECT_EQ(ask(Method::get, "/v1/leases?runner_id=r-1", "", other).status, 403);
+}
+
+TEST_F(ControlPlaneRoutes, Batch_CountsOutcomesAndOwnerChangesOnce) {
+  store_.on_apply = [](const lease::Batch& batch) -> Result<std::vector<lease::Answer>> {
+    std::vector<lease::Answer> answers;
+    for (const lease::Ask& ask : batch.asks) {
+      auto n = static_cast<std::int64_t>(answers.size()) + 1;
+      lease::Answer& answer = answers.emplace_back(
+          lease::Answer{ask.camera, Outcome::granted, Version{n}, Version{n}, batch.ttl});
+      answer.previous = lease::Tenure{BootId::trusted(n == 1 ? "b" : "other"), Version{}};
+    }
+    return answers;
+  };
+  std::string body = R"({"runner_id":"r-1","boot_id":"b","ttl_seconds":6,
+      "items":[{"camera_uuid":"a","key":"1"},{"camera_uuid":"b","key":"2"},{"camera_uuid":"c","key":"3"}]})";
+  for (int replay = 0; replay < 2; ++replay) {
+    net::Response response = ask(Method::post, "/v1/leases/camera/acquire-batch", body, token(Role::runner));
+    EXPECT_EQ(response.status, 200);
+    EXPECT_EQ(body_of(response).at("items").as_array().size(), 3u);
+  }
+  std::string text = metrics_.text();
+  EXPECT_NE(text.find("owner_changes_total 2"), std::string::npos) << text;
+  EXPECT_NE(text.find("weir_lease_operations_total{operation=\"acquire\",result=\"granted\"} 6"), std::string::npos);
+}
+
+TEST_F(ControlPlaneRoutes, Will_IsMadeOnceAndOpensOneDoor) {
+  std::string hash;
+  store_.on_list = [](const LeaseFilter&) { return std::vector<LeaseView>(); };
+  store_.on_register = [&](const Runner& runner, const std::string& will) {
+    hash = will;
+    return runner;
+  };
+  store_.on_release_all = [&](const lease::Owner& owner, const std::string& will) -> Result<int> {
+    if (owner.boot.str() == "b" && will == hash) return 3;
+    return Error{Errc::not_found, "boot_not_found", "there is no such boot"};
+  };
+  net::Response registered =
+      ask(Method::post, "/v1/runners/register", R"({"runner_id":"r-1","boot_id":"b"})", token(Role::runner));
+  ASSERT_EQ(registered.status, 200) << registered.body;
+  std::string will(body_of(registered).at("will").as_string());
+  EXPECT_EQ(net::sha256_hex(will), hash);
+  EXPECT_EQ(will.size(), 64u);
+
+  std::string path = "/v1/runners/r-1/release-all";
+  EXPECT_EQ(ask(Method::post, path, R"({"boot_id":"b"})").status, 401);
+  EXPECT_EQ(ask(Method::post, path, R"({"boot_id":"b"})", token(Role::admin)).status, 401);
+  EXPECT_EQ(ask(Method::post, path, R"({"boot_id":"b","will":"guess"})").status, 401);
+  EXPECT_EQ(ask(Method::post, path, R"({"boot_id":"x"})", "Will " + will).status, 401);
+  net::Response released = ask(Method::post, path, R"({"boot_id":"b"})", "Will " + will);
+  ASSERT_EQ(released.status, 200) << released.body;
+  EXPECT_EQ(body_of(released).at("released"), json::value(3));
+  EXPECT_EQ(ask(Method::post, path, fmt::format(R"({{"boot_id":"b","will":"{}"}})", will)).status, 200);
+
+  net::Response without = ask(Method::post, "/v1/runners/register", R"({"runner_id":"r-1"})", token(Role::runner));
+  EXPECT_FALSE(body_of(without).contains("will"));
+  EXPECT_EQ(hash, "");
+}
+
+TEST_F(ControlPlaneRoutes, Consume_EmptyBudgetSaysWhenToAskAgain) {
+  std::optional<BudgetUse> used;
+  store_.on_consume = [&](const std::optional<BudgetUse>& use) -> Result<BudgetAnswer> {
+    used = use;
+    return BudgetAnswer{use.has_value(), 4, 10, 1500us};
+  };
+  std::string path = "/v1/sites/s-1/budget/consume";
+  net::Response empty = ask(Method::post, path, "", token(Role::runner));
+  EXPECT_EQ(empty.status, 409);
+  EXPECT_EQ(code_of(empty), "budget_empty");
+  EXPECT_EQ(body_of(empty).at("error").at("details").at("retry_after_ms"), json::value(2));
+  net::Response granted =
+      ask(Method::post, path, R"({"camera_uuid":"c-1","grant_version":7})", token(Role::runner));
+  EXPECT_EQ(granted.status, 200);
+  EXPECT_EQ(body_of(granted).at("tokens"), json::value(4));
+  EXPECT_EQ(used->grant, Version{7});
+  EXPECT_EQ(ask(Method::post, path, R"({"camera_uuid":"c-1"})", token(Role::runner)).status, 400);
+  EXPECT_EQ(ask(Method::post, path, R"({"grant_version":7})", token(Role::runner)).status, 400);
+}
+
+constexpr const char* kCamera = R"({"camera_uuid":"c-1","tenant_id":"t-1","site_id":"s-1",
+    "rtsp_url":"rtsp://admin:canary@cam/x?k=canary"})";
+
+TEST_F(ControlPlaneRoutes, Cameras_ShowCredentialsToWhoNeedsThem) {
+  store_.up = true;
+  net::Response created = ask(Method::post, "/v1/cameras", kCamera, token(Role::admin));
+  ASSERT_EQ(created.status, 201) << created.body;
+  EXPECT_TRUE(body_of(created).contains("created_at"));
+  for (const char* path : {"/v1/cameras/c-1", "/v1/cameras", "/v1/tenants/t-1/sites/s-1/cameras",
+                           "/v1/tenants/t-1/sites/s-1/cameras/c-1"}) {
+    EXPECT_NE(ask(Method::get, path, "", token(Role::runner)).body.find("canary"), std::string::npos) << path;
+    net::Response seen = ask(Method::get, path, "", token(Role::viewer));
+    EXPECT_EQ(seen.status, 200);
+    EXPECT_EQ(seen.body.find("canary"), std::string::npos) << path;
+  }
+}
+
+TEST_F(ControlPlaneRoutes, OtherTenants_DoNotExist) {
+  store_.up = true;
+  ASSERT_EQ(ask(Method::post, "/v1/cameras", kCamera, token(Role::admin)).status, 201);
+  std::string foreign = token(Role::admin, "a", "t-2");
+  EXPECT_EQ(ask(Method::post, "/v1/cameras", kCamera, foreign).status, 404);
+  EXPECT_EQ(ask(Method::post, "/v1/tenants", R"({"tenant_id":"t-3"})", foreign).status, 403);
+  EXPECT_EQ(ask(Method::post, "/v1/sites", R"({"site_id":"x","tenant_id":"t-1"})", foreign).status, 404);
+  for (const char* path : {"/v1/cameras/c-1", "/v1/tenants/t-1/sites/s-1/cameras", "/v1/cameras/c-1/zones",
+                           "/v1/tenants/t-1/sites/s-1/zones", "/v1/tenants/t-1/sites/s-1/cameras/c-1"})
+    EXPECT_EQ(ask(Method::get, path, "", foreign).status, 404) << path;
+  EXPECT_EQ(ask(Method::patch, "/v1/cameras/c-1", "{}", foreign).status, 404);
+  EXPECT_EQ(ask(Method::del, "/v1/cameras/c-1", "", foreign).status, 404);
+  json::object list = body_of(ask(Method::get, "/v1/cameras?tenant_id=t-1", "", foreign));
+  EXPECT_TRUE(list.at("items").as_array().empty());
+}
+
+TEST_F(ControlPlaneRoutes, NestedCameras_AgreeWithTheirPath) {
+  store_.up = true;
+  std::string base = "/v1/tenants/t-1/sites/s-1/cameras", admin = token(Role::admin);
+  EXPECT_EQ(ask(Method::post, base, R"({"camera_uuid":"c-1","rtsp_url":"rtsp://cam/"})", admin).status, 201);
+  EXPECT_EQ(ask(Method::post, base, R"({"camera_uuid":"c","site_id":"s-2","rtsp_url":"rtsp://cam/"})", admin).status,
+            400);
+  EXPECT_EQ(ask(Method::put, base + "/c-1", R"({"rtsp_url":"rtsp://cam/2"})", admin).status, 200);
+  EXPECT_EQ(ask(Method::put, base + "/c-1", R"({"camera_uuid":"z","rtsp_url":"rtsp://cam/2"})", admin).status, 400);
+  EXPECT_EQ(ask(Method::put, "/v1/cameras/c-1", R"({"camera_uuid":"z","rtsp_url":"rtsp://cam/2"})", admin).status, 422);
+  EXPECT_EQ(ask(Method::put, "/v1/tenants/t-1/sites/s-9/cameras/c-1", R"({"rtsp_url":"rtsp://cam/2"})", admin).status,
+            404);
+  EXPECT_EQ(ask(Method::get, "/v1/tenants/t-1/sites/s-9/cameras/c-1", "", admin).status, 404);
+}
+
+TEST_F(ControlPlaneRoutes, Zones_AreOneSetUnderCameraAndSite) {
+  store_.up = true;
+  std::string admin = token(Role::admin), site = "/v1/tenants/t-1/sites/s-1/zones", camera = "/v1/cameras/c-1/zones";
+  ASSERT_EQ(ask(Method::post, "/v1/cameras", kCamera, admin).status, 201);
+  std::string zone = R"("zone_id":1,"polygon":[[0,0],[9,0],[9,9]])";
+  EXPECT_EQ(ask(Method::post, site, "{" + zone + "}", admin).status, 400);
+  net::Response added = ask(Method::post, site, R"({"camera_uuid":"c-1",)" + zone + "}", admin);
+  EXPECT_EQ(added.status, 201) << added.body;
+  EXPECT_EQ(body_of(added).at("camera_uuid").as_string(), "c-1");
+  EXPECT_EQ(ask(Method::post, camera, "{" + zone + "}", admin).status, 409);
+  EXPECT_EQ(ask(Method::post, camera, R"({"zone_id":2,"polygon":[[0,0],[9,0],[9,9]]})", admin).status, 201);
+  EXPECT_EQ(body_of(ask(Method::get, camera, "", admin)).at("items").as_array().size(), 2u);
+  EXPECT_EQ(body_of(ask(Method::get, site + "/1", "", admin)).at("camera_uuid").as_string(), "c-1");
+  EXPECT_EQ(ask(Method::put, site + "/1", R"({"name":"door","polygon":[[0,0],[9,0],[9,9]]})", admin).status, 200);
+  EXPECT_EQ(ask(Method::put, site + "/1", R"({"zone_id":2,"polygon":[[0,0],[9,0],[9,9]]})", admin).status, 400);
+  EXPECT_EQ(ask(Method::put, camera + "/x", "{}", admin).status, 400);
+
+  json::object page = body_of(ask(Method::get, site + "?limit=1", "", admin));
+  EXPECT_EQ(page.at("items").as_array().size(), 1u);
+  std::string cursor(page.at("next_cursor").as_string());
+  json::object rest = body_of(ask(Method::get, site + "?cursor=" + cursor, "", admin));
+  ASSERT_EQ(rest.at("items").as_array().size(), 1u);
+  EXPECT_EQ(rest.at("items").at(0).at("zone_id"), json::value(2));
+  EXPECT_TRUE(rest.at("next_cursor").is_null());
+
+  EXPECT_EQ(ask(Method::del, site + "/1", "", admin).status, 200);
+  EXPECT_EQ(ask(Method::del, site + "/1", "", admin).status, 404);
+  EXPECT_EQ(ask(Method::del, camera + "/2", "", admin).status, 200);
+}
+
+TEST_F(ControlPlaneRoutes, ZoneOfTwoCameras_NeedsTheCamera) {
+  store_.up = true;
+  std::string admin = token(Role::admin), site = "/v1/tenants/t-1/sites/s-1/zones";
+  for (const char* id : {"c-1", "c-2"})
+    ASSERT_EQ(ask(Method::post, "/v1/cameras", fmt::format(R"({{"camera_uuid":"{}","tenant_id":"t-1","site_id":"s-1",
+        "rtsp_url":"rtsp://cam/","zones":[{{"zone_id":5,"polygon":[[0,0],[9,0],[9,9]]}}]}})", id), admin).status, 201);
+  EXPECT_EQ(ask(Method::del, site + "/5", "", admin).status, 400);
+  EXPECT_EQ(ask(Method::del, site + "/5?camera_uuid=c-2", "", admin).status, 200);
+  EXPECT_EQ(ask(Method::del, site + "/5", "", admin).status, 200);
+}
+
+TEST_F(ControlPlaneRoutes, Observer_CountsByPattern) {
+  for (int i = 0; i < 3; ++i) plane_.observe({Method::get, "/v1/cameras", 200, 3ms});
+  plane_.observe({Method::post, "", 404, 1ms});
+  std::string text = metrics_.text();
+  EXPECT_NE(text.find(R"(weir_http_requests_total{method="GET",route="/v1/cameras",status="200"} 3)"),
+            std::string::npos) << text;
+  EXPECT_NE(text.find(R"(weir_http_requests_total{method="POST",route="none",status="404"} 1)"), std::string::npos);
+  EXPECT_NE(text.find(R"(weir_http_request_seconds_count{route="/v1/cameras"} 3)"), std::string::npos);
+}
+
+TEST_F(ControlPlaneRoutes, Ticker_TicksUntilCancelledAndKeepsTheGauge) {
+  int ticks = 0;
+  store_.on_tick = [&]() -> Result<TickReport> {
+    ++ticks;
+    if (ticks > 4 && ticks < 9) return Error{Errc::unavailable, "store_unavailable", "the store does not answer"};
+    return TickReport{false, false, 3};
+  };
+  bool ended = false;
+  boost::asio::cancellation_signal stop;
+  boost::asio::co_spawn(io_, plane_.ticker(),
+                        boost::asio::bind_cancellation_slot(stop.slot(), [&](std::exception_ptr failure) {
+                          EXPECT_FALSE(failure);
+                          ended = true;
+                        }));
+  clock_.run(clock_.now() + 1100ms);
+  EXPECT_EQ(ticks, 5);
+  EXPECT_NE(metrics_.text().find("weir_store_up 0"), std::string::npos);
+  EXPECT_NE(metrics_.text().find("weir_epoch 3"), std::string::npos);
+  clock_.run(clock_.now() + 1s);
+  EXPECT_NE(metrics_.text().find("weir_store_up 1"), std::string::npos);
+  EXPECT_FALSE(ended);
+  stop.emit(boost::asio::cancellation_type::all);
+  int before = ticks;
+  clock_.run(clock_.now() + 1s);
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(ticks, before);
+}
+
+}  // namespace
+}  // namespace weir::control_plane

@@ -1,0 +1,111 @@
+#include "weir/control_plane/runner_bodies.hpp"
+
+#include "weir/control_plane/request.hpp"
+
+#include <algorithm>
+
+namespace weir::control_plane {
+
+namespace {
+
+constexpr int kCapacityMax = 100'000;
+
+std::string text_problem(const std::string& text) {
+  if (text.size() > 255) return "must have at most 255 bytes";
+  bool control = std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  return control ? "must not contain control characters" : "";
+}
+
+std::string capabilities_problem(const std::vector<std::string>& all) {
+  bool sane = all.size() <= 64 && std::ranges::all_of(all, [](const std::string& each) {
+    return !each.empty() && each.size() <= 64 && text_problem(each).empty();
+  });
+  return sane ? "" : "must hold at most 64 words of 1 to 64 bytes without control characters";
+}
+
+}  // namespace
+
+struct Registration {
+  Runner runner;
+  std::optional<int> capacity_streams;
+};
+template <class V>
+void fields(V& v, Registration& r) {
+  v.required("runner_id", r.runner.id);
+  v.optional("tenant_id", r.runner.tenant);
+  v.optional("site_id", r.runner.site);
+  v.optional("boot_id", r.runner.boot);
+  v.optional("deployment_group", r.runner.deployment_group, text_problem);
+  v.optional("deployment_version", r.runner.deployment_version, text_problem);
+  v.optional("host", r.runner.host, text_problem);
+  v.optional("port", r.runner.port, json::range(0, 65535));
+  v.optional("metrics_port", r.runner.metrics_port, json::range(0, 65535));
+  v.optional("capacity", r.runner.capacity, json::range(0, kCapacityMax));
+  v.optional("capacity_streams", r.capacity_streams, json::range(0, kCapacityMax));
+  v.optional("capabilities", r.runner.capabilities, capabilities_problem);
+}
+
+struct Beat {
+  RunnerId runner;
+  std::optional<int> streams_owned;
+  std::optional<int> shards;
+  std::optional<double> cpu_pct;
+  std::optional<double> mem_mb;
+  std::optional<std::string> ts;
+};
+template <class V>
+void fields(V& v, Beat& b) {
+  v.optional("runner_id", b.runner);
+  v.optional("streams_owned", b.streams_owned, json::range(0, kCapacityMax));
+  v.optional("shards", b.shards, json::range(0, kCapacityMax));
+  v.optional("cpu_pct", b.cpu_pct, json::range(0.0, 1e6));
+  v.optional("mem_mb", b.mem_mb, json::range(0.0, 1e9));
+  v.optional("ts", b.ts, json::length(1, 64));
+}
+
+template <class V>
+void fields(V& v, RunnerChange& c) {
+  v.optional("cordoned", c.cordoned);
+  v.optional("drain_mode", c.drain);
+  v.optional("capacity_streams", c.capacity, json::range(0, kCapacityMax));
+}
+
+template <class V>
+void fields(V& v, Will& w) {
+  v.required("boot_id", w.boot);
+  v.optional("will", w.secret);
+}
+
+Result<Runner> read_registration(const json::value& body) {
+  TRY(given, json::read<Registration>(body));
+  if (given.capacity_streams) given.runner.capacity = *given.capacity_streams;
+  return std::move(given.runner);
+}
+
+Result<Heartbeat> read_heartbeat(const json::value& body) {
+  TRY(beat, json::read<Beat>(body));
+  Heartbeat out{beat.runner, beat.streams_owned.value_or(0)};
+  if (beat.streams_owned) out.kept["streams_owned"] = *beat.streams_owned;
+  if (beat.shards) out.kept["shards"] = *beat.shards;
+  if (beat.cpu_pct) out.kept["cpu_pct"] = *beat.cpu_pct;
+  if (beat.mem_mb) out.kept["mem_mb"] = *beat.mem_mb;
+  if (beat.ts) out.kept["ts"] = *beat.ts;
+  return out;
+}
+
+Result<RunnerChange> read_runner_change(const json::value& body) {
+  json::Context ctx{json::Unknown::reject};
+  RunnerChange change;
+  if (!body.is_object()) return bad_field("body", "must be an object");
+  json::Reader reader(body.get_object(), "", ctx);
+  fields(reader, change);
+  reader.finish();
+  if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
+  if (!change.cordoned && !change.drain && !change.capacity)
+    return bad_field("body", "must hold at least one of: cordoned, drain_mode, capacity_streams");
+  return change;
+}
+
+Result<Will> read_will(const json::value& body) { return json::read<Will>(body); }
+
+}  // namespace weir::control_plane

@@ -1,0 +1,117 @@
+// ScriptedStore: a store for tests of the routes that answers what the test told it to, and nothing else.
+// The rules of a real store are tested in the contract suite; here only what the routes make of its answers matters.
+#pragma once
+
+#include "weir/ports/catalog.hpp"
+#include "weir/ports/lease_store.hpp"
+
+#include <functional>
+
+namespace weir::control_plane {
+
+class ScriptedStore final : public LeaseStore, public Catalog {
+ public:
+  template <class T>
+  using Answer = boost::asio::awaitable<Result<T>>;
+
+  std::function<Result<std::vector<lease::Answer>>(const lease::Batch&)> on_apply;
+  std::function<Result<TickReport>()> on_tick;
+  std::function<Result<int>(const lease::Owner&, const std::string&)> on_release_all;
+  std::function<Result<std::vector<LeaseView>>(const LeaseFilter&)> on_list;
+  std::function<Result<LeaseView>(const CameraId&)> on_show;
+  std::function<Result<BudgetAnswer>(const std::optional<BudgetUse>&)> on_consume;
+  std::function<Result<Runner>(const Runner&, const std::string&)> on_register;
+  std::function<Result<Nothing>(const RunnerId&, const boost::json::object&, int)> on_heartbeat;
+  std::vector<CameraRecord> cameras;  // in the order of their ids
+  bool up = false;                    // what is not scripted: nothing found, or no answer
+
+  Answer<std::vector<lease::Answer>> apply(lease::Batch batch) override {
+    co_return on_apply ? on_apply(batch) : missing<std::vector<lease::Answer>>();
+  }
+  Answer<TickReport> tick() override { co_return on_tick ? on_tick() : missing<TickReport>(); }
+  Answer<LeaseView> revoke(CameraId camera, TenantId) override {
+    co_return on_show ? on_show(camera) : missing<LeaseView>();
+  }
+  Answer<int> release_all(lease::Owner owner, std::string will) override {
+    co_return on_release_all ? on_release_all(owner, will) : missing<int>();
+  }
+  Answer<std::vector<LeaseView>> list(LeaseFilter filter) override {
+    co_return on_list ? on_list(filter) : missing<std::vector<LeaseView>>();
+  }
+  Answer<LeaseView> show(CameraId camera, TenantId) override {
+    co_return on_show ? on_show(camera) : missing<LeaseView>();
+  }
+  Answer<BudgetAnswer> consume(SiteId, TenantId, std::optional<BudgetUse> use) override {
+    co_return on_consume ? on_consume(use) : missing<BudgetAnswer>();
+  }
+
+  Answer<Nothing> ping() override { co_return up ? ok() : missing<Nothing>(); }
+  Answer<Tenant> add_tenant(Tenant tenant) override { co_return up ? Result<Tenant>(tenant) : missing<Tenant>(); }
+  Answer<std::vector<Tenant>> list_tenants(TenantId, TenantId, int) override {
+    co_return missing<std::vector<Tenant>>();
+  }
+  Answer<Nothing> remove_tenant(TenantId) override { co_return missing<Nothing>(); }
+  Answer<Site> add_site(Site site) override { co_return up ? Result<Site>(site) : missing<Site>(); }
+  Answer<std::vector<Site>> list_sites(TenantId, SiteId, int) override { co_return missing<std::vector<Site>>(); }
+  Answer<Site> show_site(SiteId id, TenantId tenant) override {
+    co_return up ? Result<Site>(Site{id, tenant, "", {}}) : missing<Site>();
+  }
+  Answer<Nothing> remove_site(SiteId, TenantId) override { co_return missing<Nothing>(); }
+  Answer<Site> set_budget(SiteId, TenantId, double, double, std::optional<double>) override {
+    co_return missing<Site>();
+  }
+  Answer<CameraRecord> add_camera(camera::Config config) override {
+    if (!up) co_return missing<CameraRecord>();
+    cameras.push_back({std::move(config)});
+    co_return cameras.back();
+  }
+  Answer<std::vector<CameraRecord>> list_cameras(CameraFilter filter) override {
+    if (!up) co_return missing<std::vector<CameraRecord>>();
+    std::vector<CameraRecord> found;
+    for (const CameraRecord& record : cameras)
+      if (record.config.camera > filter.after && static_cast<int>(found.size()) < filter.limit &&
+          (filter.tenant.empty() || record.config.tenant == filter.tenant))
+        found.push_back(record);
+    co_return std::move(found);
+  }
+  Answer<CameraRecord> show_camera(CameraId id, TenantId tenant) override {
+    CameraRecord* record = find(id, tenant);
+    co_return record != nullptr ? Result<CameraRecord>(*record) : missing<CameraRecord>();
+  }
+  Answer<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override {
+    CameraRecord* record = find(id, tenant);
+    if (record == nullptr) co_return missing<CameraRecord>();
+    CO_TRY(config, change(*record));
+    record->config = config;
+    co_return *record;
+  }
+  Answer<Nothing> remove_camera(CameraId, TenantId) override { co_return up ? ok() : missing<Nothing>(); }
+  Answer<Runner> register_runner(Runner runner, std::string will) override {
+    co_return on_register ? on_register(runner, will) : missing<Runner>();
+  }
+  Answer<Nothing> heartbeat(RunnerId id, TenantId, boost::json::object body, int streams) override {
+    co_return on_heartbeat ? on_heartbeat(id, body, streams) : missing<Nothing>();
+  }
+  Answer<std::vector<Runner>> list_runners(TenantId, RunnerId, int) override {
+    co_return missing<std::vector<Runner>>();
+  }
+  Answer<Runner> show_runner(RunnerId id, TenantId) override {
+    co_return up ? Result<Runner>(Runner{.id = id}) : missing<Runner>();
+  }
+  Answer<Runner> change_runner(RunnerId, TenantId, RunnerChange) override { co_return missing<Runner>(); }
+  Answer<Nothing> remove_runner(RunnerId, TenantId) override { co_return missing<Nothing>(); }
+
+ private:
+  template <class T>
+  Result<T> missing() const {
+    if (up) return Error{Errc::not_found, "not_found", "there is no such thing"};
+    return Error{Errc::unavailable, "store_unavailable", "the store does not answer"};
+  }
+  CameraRecord* find(const CameraId& id, const TenantId& tenant) {
+    for (CameraRecord& record : cameras)
+      if (up && record.config.camera == id && (tenant.empty() || record.config.tenant == tenant)) return &record;
+    return nullptr;
+  }
+};
+
+}  // namespace weir::control_plane

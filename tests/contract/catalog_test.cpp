@@ -1,0 +1,166 @@
+// What every catalog promises, over the fake, SQLite and a real PostgreSQL.
+#include "stores.hpp"
+
+namespace weir::test {
+
+class CatalogContract : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    if (!stores.unavailable.empty()) GTEST_SKIP() << stores.unavailable;
+    stores.furnish(3);
+    ASSERT_TRUE(run(c().add_tenant({t2, "Two"})));
+    ASSERT_TRUE(run(c().add_site({s2, t2, "Other", {5, 5, 30}})));
+  }
+  template <class T>
+  T run(boost::asio::awaitable<T> what) {
+    return stores.run(std::move(what));
+  }
+  Catalog& c() { return *stores.catalog; }
+  Stores stores{GetParam()};
+  const TenantId t1 = TenantId::trusted("t1"), t2 = TenantId::trusted("t2");
+  const SiteId s1 = SiteId::trusted("s1"), s2 = SiteId::trusted("s2");
+};
+
+TEST_P(CatalogContract, Tenants_AreUnique_Listed_AndRemovedOnlyWhenEmpty) {
+  EXPECT_EQ(run(c().add_tenant({t1, "again"})).error().code, Errc::conflict);
+  EXPECT_EQ(run(c().list_tenants({}, {}, 10))->size(), 2u);
+  EXPECT_EQ(run(c().list_tenants(t2, {}, 10))->size(), 1u);
+  EXPECT_EQ((*run(c().list_tenants({}, t1, 10)))[0].name, "Two");
+  EXPECT_EQ(run(c().remove_tenant(t1)).error().code, Errc::unprocessable);
+  ASSERT_TRUE(run(c().remove_site(s2, {})));
+  EXPECT_TRUE(run(c().remove_tenant(t2)));
+  EXPECT_EQ(run(c().remove_tenant(t2)).error().code, Errc::not_found);
+}
+
+TEST_P(CatalogContract, Sites_BelongToATenant) {
+  EXPECT_EQ(run(c().add_site({SiteId::trusted("x"), TenantId::trusted("none"), ""})).error().code, Errc::not_found);
+  EXPECT_EQ(run(c().add_site({s1, t2, ""})).error().code, Errc::conflict);
+  EXPECT_EQ(run(c().show_site(s1, t2)).error().code, Errc::not_found);
+  EXPECT_EQ(run(c().show_site(s1, t1))->name, "Site");
+  EXPECT_EQ(run(c().list_sites(t2, {}, 10))->size(), 1u);
+  EXPECT_EQ(run(c().remove_site(s1, {})).error().code, Errc::unprocessable);
+  EXPECT_EQ(run(c().remove_site(s2, t1)).error().code, Errc::not_found);
+}
+
+TEST_P(CatalogContract, Budget_IsSet_AndCutToItsCapacity) {
+  auto site = run(c().set_budget(s2, t2, 3, 120, {}));
+  ASSERT_TRUE(site);
+  EXPECT_DOUBLE_EQ(site->budget.capacity, 3);
+  EXPECT_LE(site->budget.tokens, 3);
+  EXPECT_DOUBLE_EQ(run(c().set_budget(s2, {}, 3, 0, 1))->budget.tokens, 1);
+  EXPECT_DOUBLE_EQ(run(c().show_site(s2, {}))->budget.tokens, 1);
+  EXPECT_EQ(run(c().set_budget(s2, t1, 3, 1, {})).error().code, Errc::not_found);
+}
+
+TEST_P(CatalogContract, Cameras_AreStoredWhole_AndForeignIdsConflictWithoutDetail) {
+  auto config = camera_config(CameraId::trusted("ü-1"), "t2", "s2");
+  config.max_fps = 12.5;
+  config.zones.push_back({7, "door", camera::ZoneKind::exclude, 5, {{0, 0}, {10, 0}, {5, 9}}});
+  ASSERT_TRUE(run(c().add_camera(config)));
+  auto read = run(c().show_camera(config.camera, t2));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(json::to_text(camera::write_config(read->config, camera::Credentials::shown)),
+            json::to_text(camera::write_config(config, camera::Credentials::shown)));
+  EXPECT_GT(read->created_at, WallTime{});
+  EXPECT_EQ(run(c().show_camera(config.camera, t1)).error().code, Errc::not_found);
+  auto taken = run(c().add_camera(camera_config(config.camera)));
+  EXPECT_EQ(taken.error().code, Errc::conflict);
+  EXPECT_EQ(run(c().add_camera(camera_config(cam(9), "t1", "s2"))).error().code, Errc::not_found);
+}
+
+TEST_P(CatalogContract, CameraList_FiltersAndPages) {
+  ASSERT_TRUE(run(c().add_camera(camera_config(CameraId::trusted("d1"), "t2", "s2"))));
+  auto off = camera_config(CameraId::trusted("d2"), "t2", "s2");
+  off.enabled = false;
+  ASSERT_TRUE(run(c().add_camera(off)));
+  CameraFilter filter;
+  EXPECT_EQ(run(c().list_cameras(filter))->size(), 5u);
+  filter.tenant = t2;
+  EXPECT_EQ(run(c().list_cameras(filter))->size(), 2u);
+  filter.enabled = true;
+  EXPECT_EQ((*run(c().list_cameras(filter)))[0].config.camera.str(), "d1");
+  filter = {};
+  filter.site = s1;
+  filter.limit = 2;
+  auto page = run(c().list_cameras(filter));
+  ASSERT_EQ(page->size(), 2u);
+  filter.after = page->back().config.camera;
+  EXPECT_EQ(run(c().list_cameras(filter))->size(), 1u);
+}
+
+TEST_P(CatalogContract, CameraEdit_IsOneStep_AndARefusedOneChangesNothing) {
+  auto rename = [](const CameraRecord& r) -> Result<camera::Config> {
+    camera::Config next = r.config;
+    next.name += "+";
+    return next;
+  };
+  int done = 0;
+  auto one = [&]() -> boost::asio::awaitable<void> {
+    done += static_cast<bool>(co_await c().edit_camera(cam(1), {}, rename));
+  };
+  for (int n = 0; n < 20; ++n) boost::asio::co_spawn(stores.io, one(), boost::asio::detached);
+  stores.io.restart();
+  stores.io.run();
+  EXPECT_EQ(done, 20);
+  EXPECT_EQ(run(c().show_camera(cam(1), {}))->config.name, std::string(20, '+'));
+  auto refuse = [](const CameraRecord&) -> Result<camera::Config> { return Error{Errc::unprocessable, "no", "no"}; };
+  EXPECT_EQ(run(c().edit_camera(cam(1), {}, refuse)).error().reason, "no");
+  EXPECT_EQ(run(c().edit_camera(cam(1), t2, rename)).error().code, Errc::not_found);
+  EXPECT_EQ(run(c().show_camera(cam(1), {}))->config.name, std::string(20, '+'));
+}
+
+TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {
+  Runner runner;
+  runner.id = RunnerId::trusted("r1");
+  runner.boot = BootId::trusted("boot-1");
+  runner.host = "host-1";
+  runner.capacity = 16;
+  runner.capabilities = {"rtsp"};
+  auto first = run(c().register_runner(runner, "w1"));
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(first->live);
+  EXPECT_EQ(first->capabilities, runner.capabilities);
+  ASSERT_TRUE(run(c().change_runner(runner.id, {}, {true, DrainMode::soft, 8})));
+  EXPECT_EQ(run(c().register_runner(runner, "w1")).error().reason, "boot_known");
+  runner.boot = BootId::trusted("boot-2");
+  runner.host = "host-2";
+  auto again = run(c().register_runner(runner, "w2"));
+  ASSERT_TRUE(again);
+  EXPECT_TRUE(again->cordoned);
+  EXPECT_EQ(again->drain, DrainMode::soft);
+  EXPECT_EQ(again->host, "host-2");
+  EXPECT_EQ(again->boot.str(), "boot-2");
+}
+
+TEST_P(CatalogContract, Heartbeat_IsKept_AndUnknownRunnersAreNot) {
+  Runner runner;
+  runner.id = RunnerId::trusted("r1");
+  runner.tenant = t1;
+  ASSERT_TRUE(run(c().register_runner(runner, "")));
+  ASSERT_TRUE(run(c().heartbeat(runner.id, t1, {{"cpu_pct", 41.2}}, 7)));
+  auto read = run(c().show_runner(runner.id, {}));
+  EXPECT_EQ(read->streams_owned, 7);
+  EXPECT_DOUBLE_EQ(read->heartbeat.at("cpu_pct").as_double(), 41.2);
+  EXPECT_EQ(run(c().heartbeat(RunnerId::trusted("none"), {}, {}, 0)).error().code, Errc::not_found);
+  EXPECT_EQ(run(c().heartbeat(runner.id, t2, {}, 0)).error().code, Errc::not_found);
+  EXPECT_EQ(run(c().list_runners(t2, {}, 10))->size(), 0u);
+  EXPECT_EQ(run(c().list_runners(t1, {}, 10))->size(), 1u);
+}
+
+TEST_P(CatalogContract, RunnerWithLeases_CannotBeRemoved) {
+  Runner runner;
+  runner.id = RunnerId::trusted("r1");
+  ASSERT_TRUE(run(c().register_runner(runner, "")));
+  auto got = stores.ask(lease::Operation::acquire, owner("r1"), {cam(1), {}, false, "k"});
+  EXPECT_EQ(run(c().show_runner(runner.id, {}))->leases_held, 1);
+  EXPECT_EQ(run(c().remove_runner(runner.id, {})).error().code, Errc::unprocessable);
+  stores.ask(lease::Operation::release, owner("r1"), {cam(1), got.version});
+  EXPECT_TRUE(run(c().remove_runner(runner.id, {})));
+  EXPECT_EQ(run(c().show_runner(runner.id, {})).error().code, Errc::not_found);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, CatalogContract, testing::Values(Kind::fake));
+INSTANTIATE_TEST_SUITE_P(Sqlite, CatalogContract, testing::Values(Kind::sqlite));
+INSTANTIATE_TEST_SUITE_P(Postgres, CatalogContract, testing::Values(Kind::postgres));
+
+}  // namespace weir::test

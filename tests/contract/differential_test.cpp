@@ -1,0 +1,274 @@
+// The rules in SQL against the rules in C++: thousands of random requests must get the same answers from both.
+#include "stores.hpp"
+
+#include "weir/sqlite/core.hpp"
+
+#include <random>
+
+namespace weir::test {
+
+using lease::Answer;
+using lease::Batch;
+using lease::Operation;
+
+namespace {
+
+// A store whose time the test moves.
+class Target {
+ public:
+  virtual ~Target() = default;
+  virtual std::vector<Answer> apply(const Batch& batch) = 0;
+  virtual void advance(Duration by) = 0;
+  virtual void set_enabled(const CameraId& camera, bool enabled) = 0;
+  virtual void revoke(const CameraId& camera) = 0;
+  virtual void cordon(const RunnerId& runner, bool to) = 0;
+  virtual int release_all(const lease::Owner& owner) = 0;
+};
+
+Catalog::CameraEdit enabling(bool to) {
+  return [to](const CameraRecord& r) -> Result<camera::Config> {
+    camera::Config next = r.config;
+    next.enabled = to;
+    return next;
+  };
+}
+
+class PortTarget : public Target {
+ public:
+  explicit PortTarget(Kind kind) : stores(kind) {}
+  std::vector<Answer> apply(const Batch& batch) override {
+    auto answers = stores.run(stores.leases->apply(batch));
+    EXPECT_TRUE(answers) << (answers ? "" : answers.error().message);
+    return answers ? *answers : std::vector<Answer>{};
+  }
+  void set_enabled(const CameraId& camera, bool enabled) override {
+    EXPECT_TRUE(stores.run(stores.catalog->edit_camera(camera, {}, enabling(enabled))));
+  }
+  void revoke(const CameraId& camera) override { EXPECT_TRUE(stores.run(stores.leases->revoke(camera, {}))); }
+  void cordon(const RunnerId& runner, bool to) override {
+    EXPECT_TRUE(stores.run(stores.catalog->change_runner(runner, {}, {to})));
+  }
+  int release_all(const lease::Owner& owner) override {
+    auto released = stores.run(stores.leases->release_all(owner, "will"));
+    return released ? *released : -1;
+  }
+  Stores stores;
+};
+
+class FakeTarget final : public PortTarget {
+ public:
+  FakeTarget() : PortTarget(Kind::fake) {}
+  void advance(Duration by) override { stores.fake->rows().state.lease_now += by; }
+};
+
+class PostgresTarget final : public PortTarget {
+ public:
+  PostgresTarget() : PortTarget(Kind::postgres) {}
+  void advance(Duration by) override {
+    std::string name = stores.database.substr(stores.database.rfind('/') + 1);
+    EXPECT_TRUE((*PostgresServer::shared())
+                    ->sql(name, fmt::format("UPDATE store_state SET lease_now = lease_now + {}", by.count())));
+  }
+};
+
+class SqliteTarget final : public Target {
+ public:
+  template <class F>
+  auto in(F work) {
+    core.begin();
+    auto result = work();
+    core.commit();
+    return result;
+  }
+  SqliteTarget() : core(":memory:", {}, [this] { return clock; }) {
+    core.tick();
+    in([&] {
+      EXPECT_TRUE(core.add_tenant({TenantId::trusted("t1"), ""}));
+      EXPECT_TRUE(core.add_site({SiteId::trusted("s1"), TenantId::trusted("t1"), ""}));
+      return 0;
+    });
+  }
+  std::vector<Answer> apply(const Batch& batch) override {
+    return in([&] { return core.apply(batch); });
+  }
+  void advance(Duration by) override {
+    for (; by > Duration(0); by -= 250ms) {
+      clock += std::min<Duration>(by, 250ms);
+      core.tick();
+    }
+  }
+  void set_enabled(const CameraId& camera, bool enabled) override {
+    EXPECT_TRUE(in([&] { return core.edit_camera(camera, {}, enabling(enabled)); }));
+  }
+  void revoke(const CameraId& camera) override {
+    EXPECT_TRUE(in([&] { return core.revoke(camera, {}); }));
+  }
+  void cordon(const RunnerId& runner, bool to) override {
+    EXPECT_TRUE(in([&] { return core.change_runner(runner, {}, {to}); }));
+  }
+  int release_all(const lease::Owner& owner) override {
+    auto released = in([&] { return core.release_all(owner, "will"); });
+    return released ? *released : -1;
+  }
+
+  WallTime clock{std::chrono::hours(24 * 20000)};
+  sqlite::Core core;
+};
+
+std::string text(const Answer& a) {
+  return fmt::format("{} {} version={:x} grant={:x} ttl={} why={} yours={} stolen={} previous={}", a.camera,
+                     std::string(json::write_value(a.outcome).as_string()), a.version.n, a.grant.n, a.ttl.count(),
+                     static_cast<int>(a.why), a.yours, a.stolen,
+                     a.previous ? fmt::format("{}/{:x}", a.previous->boot, a.previous->grant.n) : "none");
+}
+
+constexpr int kCameras = 4;
+
+// Makes requests that are often nearly right: known versions, replayed keys, the wrong boot.
+class RequestMaker {
+ public:
+  explicit RequestMaker(unsigned seed) : random_(seed) {}
+  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+  lease::Owner owner() { return test::owner("r" + std::to_string(below(3)), "b" + std::to_string(below(2))); }
+  std::string key() { return below(4) == 0 ? "" : "k" + std::to_string(below(6)); }
+
+  Batch batch() {
+    Batch batch;
+    batch.operation = static_cast<Operation>(below(3));
+    batch.owner = owner();
+    // With steps of 3 s no expiry ever falls close to a step, so the real time that passes does not matter.
+    batch.ttl = below(2) == 0 ? 10500ms : 20500ms;
+    for (int n = 1; n <= kCameras; ++n) {
+      if (below(2) == 0) continue;
+      lease::Ask ask{cam(n)};
+      ask.key = key();
+      if (batch.operation == Operation::renew) ask.rotate = below(3) == 0;
+      if (batch.operation == Operation::release) ask.avoid = below(3) == 0;
+      if (below(5) > 0) ask.version = known_version(n);
+      batch.asks.push_back(ask);
+    }
+    if (below(10) == 0) batch.asks.push_back({CameraId::trusted("nowhere"), lease::Version{5}});
+    if (batch.asks.empty()) batch.asks.push_back({cam(1), known_version(1), false, "k1"});
+    return batch;
+  }
+  void learn(const std::vector<Answer>& answers) {
+    for (const Answer& answer : answers)
+      if (answer.version.n != 0) seen_[answer.camera].push_back(answer.version);
+  }
+
+ private:
+  lease::Version known_version(int n) {
+    auto& seen = seen_[cam(n)];
+    if (seen.empty()) return {};
+    if (below(200) == 0) return {seen.back().n + 5000};  // as after a failover that lost commits
+    if (below(4) > 0) return seen.back();
+    return seen[static_cast<size_t>(below(static_cast<int>(seen.size())))];
+  }
+  std::mt19937 random_;
+  std::map<CameraId, std::vector<lease::Version>> seen_;
+};
+
+void furnish(PortTarget& target) {
+  target.stores.furnish(kCameras);
+  for (int r = 0; r < 3; ++r)
+    for (int b = 0; b < 2; ++b) {
+      Runner runner;
+      runner.id = owner("r" + std::to_string(r)).runner;
+      runner.boot = BootId::trusted("b" + std::to_string(b));
+      runner.capacity = 2;
+      ASSERT_TRUE(target.stores.run(target.stores.catalog->register_runner(runner, "will")));
+    }
+}
+void furnish(SqliteTarget& target) {
+  target.in([&] {
+    for (int n = 1; n <= kCameras; ++n) EXPECT_TRUE(target.core.add_camera(camera_config(cam(n))));
+    for (int r = 0; r < 3; ++r)
+      for (int b = 0; b < 2; ++b) {
+        Runner runner;
+        runner.id = owner("r" + std::to_string(r)).runner;
+        runner.boot = BootId::trusted("b" + std::to_string(b));
+        runner.capacity = 2;
+        EXPECT_TRUE(target.core.register_runner(runner, "will"));
+      }
+    return 0;
+  });
+}
+
+void compare(Target& model, Target& real, unsigned seed, int steps) {
+  RequestMaker make(seed);
+  for (int step = 0; step < steps; ++step) {
+    std::string where = fmt::format("seed {} step {}", seed, step);
+    switch (make.below(24)) {
+      case 0: {
+        Duration by = 3s * (1 + make.below(5));
+        model.advance(by);
+        real.advance(by);
+        break;
+      }
+      case 1: {
+        CameraId camera = cam(1 + make.below(kCameras));
+        bool to = make.below(3) > 0;
+        model.set_enabled(camera, to);
+        real.set_enabled(camera, to);
+        break;
+      }
+      case 2: {
+        CameraId camera = cam(1 + make.below(kCameras));
+        model.revoke(camera);
+        real.revoke(camera);
+        break;
+      }
+      case 3: {
+        RunnerId runner = make.owner().runner;
+        bool to = make.below(3) == 0;
+        model.cordon(runner, to);
+        real.cordon(runner, to);
+        break;
+      }
+      case 4: {
+        if (make.below(12) != 0) break;
+        lease::Owner dead = make.owner();
+        ASSERT_EQ(model.release_all(dead), real.release_all(dead)) << where;
+        break;
+      }
+      default: {
+        Batch batch = make.batch();
+        auto expected = model.apply(batch);
+        auto got = real.apply(batch);
+        ASSERT_EQ(expected.size(), got.size()) << where;
+        for (size_t i = 0; i < got.size(); ++i)
+          ASSERT_EQ(text(expected[i]), text(got[i]))
+              << where << " operation " << static_cast<int>(batch.operation) << " owner " << batch.owner.runner.str()
+              << "/" << batch.owner.boot.str() << " key " << batch.asks[i].key;
+        make.learn(got);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST(Differential, SqliteAnswersAsTheModel) {
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    FakeTarget model;
+    SqliteTarget real;
+    furnish(model);
+    furnish(real);
+    compare(model, real, seed, 400);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Differential, PostgresAnswersAsTheModel) {
+  if (auto server = PostgresServer::shared(); !server) GTEST_SKIP() << server.error().message;
+  for (unsigned seed = 1; seed <= 12; ++seed) {
+    FakeTarget model;
+    PostgresTarget real;
+    furnish(model);
+    furnish(real);
+    compare(model, real, seed, 250);
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace weir::test

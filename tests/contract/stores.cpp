@@ -1,0 +1,60 @@
+#include "stores.hpp"
+
+namespace weir::test {
+
+CameraId cam(int n) { return CameraId::trusted(fmt::format("c{}", n)); }
+lease::Owner owner(const std::string& runner, const std::string& boot) {
+  return {RunnerId::trusted(runner), BootId::trusted(boot)};
+}
+camera::Config camera_config(const CameraId& id, const std::string& tenant, const std::string& site) {
+  camera::Config config;
+  config.camera = id;
+  config.tenant = TenantId::trusted(tenant);
+  config.site = SiteId::trusted(site);
+  config.rtsp_url = Secret("rtsp://user:secret@camera.example/stream");
+  return config;
+}
+
+Stores::Stores(Kind kind) {
+  if (kind == Kind::fake) {
+    fake = std::make_unique<FakeStore>(wall_now);
+    leases = fake.get();
+    catalog = fake.get();
+  } else if (kind == Kind::sqlite) {
+    auto opened = sqlite::SqliteStore::open(io, {folder.path() + "/weir.db"});
+    EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
+    sqlite = *std::move(opened);
+    leases = sqlite.get();
+    catalog = sqlite.get();
+  } else {
+    auto server = PostgresServer::shared();
+    if (!server) {
+      unavailable = server.error().message;
+      return;
+    }
+    auto url = (*server)->new_database();
+    EXPECT_TRUE(url) << (url ? "" : url.error().message);
+    database = *url;
+    auto opened = postgres::PostgresStore::open(io, {Secret(database)});
+    EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
+    postgres = *std::move(opened);
+    leases = postgres.get();
+    catalog = postgres.get();
+  }
+}
+
+void Stores::furnish(int cameras) {
+  ASSERT_TRUE(run(catalog->add_tenant({TenantId::trusted("t1"), "One"})));
+  ASSERT_TRUE(run(catalog->add_site({SiteId::trusted("s1"), TenantId::trusted("t1"), "Site", {2, 2, 60}})));
+  for (int n = 1; n <= cameras; ++n) ASSERT_TRUE(run(catalog->add_camera(camera_config(cam(n)))));
+}
+
+lease::Answer Stores::ask(lease::Operation operation, const lease::Owner& who, lease::Ask what, Duration ttl) {
+  auto answers = run(leases->apply({operation, who, ttl, {what}}));
+  EXPECT_TRUE(answers) << (answers ? "" : answers.error().message);
+  if (!answers) return {};
+  EXPECT_EQ(answers->size(), 1u);
+  return (*answers)[0];
+}
+
+}  // namespace weir::test

@@ -1,0 +1,150 @@
+// sim: runs seeds until one fails or the time is up; a failing seed prints the one line that replays it.
+//
+//   sim --seeds 5000 --seconds 240        seeds 1 … 5000
+//   sim --seed 4711 --trace               one seed, with everything that happens in it
+//   sim --planted                         every planted fault must be caught
+//   sim --replay-check 50                 the same seed gives the same world twice
+#include "world.hpp"
+
+#include "weir/base/clock.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+namespace weir::sim {
+
+namespace {
+
+struct Arguments {
+  std::uint64_t seed = 0, first = 1, seeds = 1000;
+  double seconds = 240;
+  int threads = 1, replay_check = 0;
+  bool trace = false, planted_all = false, sqlite = false;
+  Planted planted = Planted::none;
+};
+
+std::string replay_line(const Options& options) {
+  std::string line = fmt::format("sim --seed {}", options.seed);
+  if (options.sqlite) line += " --store sqlite";
+  for (const auto& [fault, name] : kPlanted)
+    if (fault == options.planted) line += fmt::format(" --plant {}", name);
+  return line + " --trace";
+}
+
+void report(const Options& options, const Violation& violation) {
+  fmt::print("VIOLATION at {:.6f} s: {}\nreplay: {}\n", static_cast<double>(violation.at) / 1e6, violation.what,
+             replay_line(options));
+}
+
+int run_seeds(const Arguments& args) {
+  Instant start = boot_now(), deadline = start + from_seconds(args.seconds);
+  std::atomic<std::uint64_t> next{args.first}, done{0}, events{0};
+  std::atomic<bool> failed{false};
+  std::mutex output;
+  auto work = [&] {
+    for (;;) {
+      std::uint64_t seed = next++;
+      if (seed >= args.first + args.seeds || failed || boot_now() > deadline) return;
+      Options options{seed, args.planted, args.sqlite};
+      Outcome outcome = run(options);
+      ++done;
+      events += outcome.events;
+      if (outcome.violation) {
+        std::lock_guard lock(output);
+        failed = true;
+        report(options, *outcome.violation);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < args.threads; ++t) threads.emplace_back(work);
+  for (auto& thread : threads) thread.join();
+  double took = seconds(boot_now() - start);
+  fmt::print("{} seeds, {} events in {:.1f} s: {:.0f} seeds/s\n", done.load(), events.load(), took,
+             static_cast<double>(done) / took);
+  if (!failed && done < args.seeds) fmt::print("the time was up before seed {}\n", args.first + args.seeds - 1);
+  return failed || done < args.seeds ? 1 : 0;
+}
+
+int check_planted(const Arguments& args) {
+  Instant deadline = boot_now() + from_seconds(args.seconds);
+  int missed = 0;
+  for (const auto& [fault, name] : kPlanted) {
+    std::optional<Violation> caught;
+    std::uint64_t seed = 0;
+    while (!caught && boot_now() < deadline && seed < 20'000) caught = run({++seed, fault}).violation;
+    if (caught) fmt::print("caught {:24} at seed {:5}: {}\n", name, seed, caught->what);
+    else fmt::print("MISSED {:24} in {} seeds\n", name, seed);
+    missed += !caught;
+  }
+  return missed == 0 ? 0 : 1;
+}
+
+int check_replay(int seeds) {
+  for (int seed = 1; seed <= seeds; ++seed) {
+    Options options{static_cast<std::uint64_t>(seed)};
+    Outcome one = run(options), two = run(options);
+    if (one.hash != two.hash || one.events != two.events) {
+      fmt::print("seed {} went differently the second time: {:x} and {:x}\n", seed, one.hash, two.hash);
+      return 1;
+    }
+  }
+  fmt::print("{} seeds went the same way twice\n", seeds);
+  return 0;
+}
+
+[[noreturn]] void usage() {
+  fmt::print(stderr, "usage: sim [--seed N] [--first N] [--seeds N] [--seconds S] [--threads N] [--trace] [--plant NAME]\n"
+                     "           [--planted] [--replay-check N] [--store fake|sqlite]\n");
+  std::exit(2);
+}
+
+Arguments parse(int argc, char** argv) {
+  Arguments args;
+  for (int i = 1; i < argc; ++i) {
+    std::string_view flag = argv[i];
+    auto value = [&]() -> const char* {
+      if (++i >= argc) usage();
+      return argv[i];
+    };
+    if (flag == "--seed") args.seed = std::strtoull(value(), nullptr, 10);
+    else if (flag == "--first") args.first = std::strtoull(value(), nullptr, 10);
+    else if (flag == "--seeds") args.seeds = std::strtoull(value(), nullptr, 10);
+    else if (flag == "--seconds") args.seconds = std::atof(value());
+    else if (flag == "--threads") args.threads = std::atoi(value());
+    else if (flag == "--replay-check") args.replay_check = std::atoi(value());
+    else if (flag == "--trace") args.trace = true;
+    else if (flag == "--planted") args.planted_all = true;
+    else if (flag == "--store") args.sqlite = std::string_view(value()) == "sqlite";
+    else if (flag == "--plant") {
+      std::string_view wanted = value();
+      for (const auto& [fault, name] : kPlanted)
+        if (name == wanted) args.planted = fault;
+      if (args.planted == Planted::none) usage();
+    } else usage();
+  }
+  return args;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments args = parse(argc, argv);
+  if (args.planted_all) return check_planted(args);
+  if (args.replay_check > 0) return check_replay(args.replay_check);
+  if (args.seed == 0) return run_seeds(args);
+  Options options{args.seed, args.planted, args.sqlite, args.trace};
+  Outcome outcome = run(options);
+  if (outcome.violation) report(options, *outcome.violation);
+  fmt::print("seed {}: {} events, hash {:x}\n", args.seed, outcome.events, outcome.hash);
+  return outcome.violation ? 1 : 0;
+}
+
+}  // namespace weir::sim
+
+int main(int argc, char** argv) { return weir::sim::main(argc, argv); }

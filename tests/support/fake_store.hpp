@@ -1,0 +1,91 @@
+// FakeStore: the store in memory, for unit tests and the simulator. The contract suite proves that it behaves as the
+// real ones. Its clock is the test's. Loop thread only.
+#pragma once
+
+#include "weir/lease/ledger.hpp"
+#include "weir/ports/catalog.hpp"
+#include "weir/ports/lease_store.hpp"
+
+#include <functional>
+#include <map>
+#include <set>
+
+namespace weir::test {
+
+// The rows, copyable, so that a simulated failover can go back to an older state.
+struct FakeRows {
+  lease::StoreState state;
+  std::map<CameraId, lease::LeaseRow> leases;
+  std::map<lease::Owner, std::pair<std::string, bool>> boots;  // will_sha256, dead
+  std::map<std::pair<CameraId, RunnerId>, std::pair<LeaseTime, int>> avoids;
+  std::map<CameraId, lease::Version> budget_uses;
+  std::map<TenantId, Tenant> tenants;
+  std::map<SiteId, Site> sites;
+  std::map<CameraId, CameraRecord> cameras;
+  std::map<RunnerId, Runner> runners;
+  std::map<RunnerId, LeaseTime> heartbeats;
+};
+
+class FakeStore final : public LeaseStore, public Catalog {
+ public:
+  FakeStore(std::function<WallTime()> clock, LeaseLimits limits = {});
+
+  // The synchronous half, which the simulator calls.
+  lease::Applied apply_now(const lease::Batch& batch);
+  bool tick_now();
+  void open_epoch_now();
+  Result<int> release_all_now(const lease::Owner& owner, const std::string& will_sha256);
+  Result<BudgetAnswer> consume_now(const SiteId& site, const TenantId& tenant, const std::optional<BudgetUse>& use);
+  Result<Nothing> revoke_now(const CameraId& camera);
+  void heartbeat_now(const RunnerId& runner, int capacity);
+  void add_camera_now(const CameraId& camera, const SiteId& site);
+  FakeRows& rows() { return rows_; }
+  LeaseTime now() const;
+
+  template <class T>
+  using Async = boost::asio::awaitable<Result<T>>;
+  Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
+  Async<TickReport> tick() override;
+  Async<LeaseView> revoke(CameraId camera, TenantId tenant) override;
+  Async<int> release_all(lease::Owner owner, std::string will_sha256) override;
+  Async<std::vector<LeaseView>> list(LeaseFilter filter) override;
+  Async<LeaseView> show(CameraId camera, TenantId tenant) override;
+  Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
+  Async<Nothing> ping() override;
+  Async<Tenant> add_tenant(Tenant tenant) override;
+  Async<std::vector<Tenant>> list_tenants(TenantId only, TenantId after, int limit) override;
+  Async<Nothing> remove_tenant(TenantId id) override;
+  Async<Site> add_site(Site site) override;
+  Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) override;
+  Async<Site> show_site(SiteId id, TenantId tenant) override;
+  Async<Nothing> remove_site(SiteId id, TenantId tenant) override;
+  Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
+                         std::optional<double> tokens) override;
+  Async<CameraRecord> add_camera(camera::Config config) override;
+  Async<std::vector<CameraRecord>> list_cameras(CameraFilter filter) override;
+  Async<CameraRecord> show_camera(CameraId id, TenantId tenant) override;
+  Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override;
+  Async<Nothing> remove_camera(CameraId id, TenantId tenant) override;
+  Async<Runner> register_runner(Runner runner, std::string will_sha256) override;
+  Async<Nothing> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
+  Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override;
+  Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
+  Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
+  Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
+
+ private:
+  class Access;
+  lease::Version draw() { return lease::Version::make(rows_.state.epoch, ++rows_.state.counter); }
+  void set_assignable(const camera::Config& config, bool assignable);
+  LeaseView view(const lease::LeaseRow& row) const;
+  Runner read(const Runner& runner) const;
+  int held_by(const RunnerId& runner) const;
+
+  const std::function<WallTime()> clock_;
+  const LeaseLimits limits_;
+  bool epoch_opened_ = false;
+  bool hold_opened_ = false;
+  FakeRows rows_;
+};
+
+}  // namespace weir::test

@@ -1,0 +1,198 @@
+#include "postgres_server.hpp"
+
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+
+#include <fmt/format.h>
+
+#include <arpa/inet.h>
+#include <csignal>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+namespace weir::test {
+
+namespace fs = std::filesystem;
+
+int free_port() {
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    std::abort();
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+TempDir::TempDir() {
+  std::string pattern = "/tmp/weir-XXXXXX";
+  WEIR_ASSERT(::mkdtemp(pattern.data()) != nullptr);
+  path_ = pattern;
+}
+TempDir::~TempDir() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+namespace {
+
+std::string find_binaries() {
+  std::string best;
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator("/usr/lib/postgresql", none))
+    if (fs::exists(entry.path() / "bin/initdb")) best = std::max(best, (entry.path() / "bin").string());
+  return best;
+}
+
+struct Ran {
+  int code;
+  std::string output;
+};
+Ran run(const std::string& command) {
+  std::string as_postgres =
+      ::geteuid() == 0 ? fmt::format("cd /tmp && runuser -u postgres -- {} 2>&1", command) : command + " 2>&1";
+  FILE* pipe = ::popen(as_postgres.c_str(), "re");
+  if (pipe == nullptr) return {-1, "popen failed"};
+  std::string output;
+  std::array<char, 4096> buffer;
+  while (size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) output.append(buffer.data(), got);
+  int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+Status checked(const Ran& ran, const std::string& what) {
+  if (ran.code == 0) return ok();
+  return Error{Errc::unavailable, "postgres", fmt::format("{} failed: {}", what, ran.output)};
+}
+
+std::string new_folder() {
+  std::string pattern = "/tmp/weirpg-XXXXXX";
+  WEIR_ASSERT(::mkdtemp(pattern.data()) != nullptr);
+  if (::geteuid() == 0) (void)!std::system(fmt::format("chown postgres {}", pattern).c_str());
+  return pattern;
+}
+
+}  // namespace
+
+Result<PostgresServer*> PostgresServer::shared() {
+  static auto the = start();
+  if (!the) return the.error();
+  return the->get();
+}
+
+Status PostgresServer::run_server() {
+  return checked(run(fmt::format("{0}/pg_ctl -D {1}/data -w -t 30 -l {1}/log -o '-c listen_addresses=127.0.0.1 -p {2} -k {1}"
+                                 " -c max_connections=100 -c shared_buffers=64MB -c wal_level=replica"
+                                 " -c max_wal_senders=4 -c hot_standby=on' start",
+                                 bin_, folder_, port_)),
+                 "pg_ctl start");
+}
+
+Result<std::unique_ptr<PostgresServer>> PostgresServer::start() {
+  std::unique_ptr<PostgresServer> server(new PostgresServer);
+  server->bin_ = find_binaries();
+  if (server->bin_.empty()) return Error{Errc::unavailable, "no_postgres", "PostgreSQL's server is not installed"};
+  server->folder_ = new_folder();
+  server->port_ = free_port();
+  TRY(made, checked(run(fmt::format("{}/initdb -D {}/data -A trust --no-sync -U weir", server->bin_, server->folder_)),
+                    "initdb"));
+  TRY(started, server->run_server());
+  return server;
+}
+
+Result<std::unique_ptr<PostgresServer>> PostgresServer::start_replica(PostgresServer& primary) {
+  std::unique_ptr<PostgresServer> server(new PostgresServer);
+  server->bin_ = primary.bin_;
+  server->folder_ = new_folder();
+  server->port_ = free_port();
+  TRY(copied, checked(run(fmt::format("{}/pg_basebackup -h 127.0.0.1 -p {} -U weir -D {}/data -R -X stream -c fast",
+                                      server->bin_, primary.port_, server->folder_)),
+                      "pg_basebackup"));
+  TRY(started, server->run_server());
+  return server;
+}
+
+PostgresServer::~PostgresServer() {
+  run(fmt::format("{}/pg_ctl -D {}/data -m immediate -w stop", bin_, folder_));
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+std::string PostgresServer::url(const std::string& database) const {
+  return fmt::format("postgres://weir@127.0.0.1:{}/{}", port_, database);
+}
+
+Result<std::string> PostgresServer::sql(const std::string& database, const std::string& statement) {
+  std::string file = folder_ + "/statement.sql";
+  std::ofstream(file) << statement;
+  ::chmod(file.c_str(), 0644);
+  Ran ran = run(fmt::format("{}/psql -h 127.0.0.1 -p {} -U weir -d {} -v ON_ERROR_STOP=1 -qtA -f {}", bin_, port_,
+                            database, file));
+  TRY(done, checked(ran, "psql"));
+  return ran.output.substr(0, ran.output.find('\n'));
+}
+
+Result<std::string> PostgresServer::new_database() {
+  static std::atomic<int> count{0};
+  std::string name = fmt::format("weir_{}_{}", ::getpid(), ++count);
+  TRY(made, sql("postgres", fmt::format("CREATE DATABASE {}", name)));
+  return url(name);
+}
+
+int PostgresServer::pid() const {
+  int pid = 0;
+  std::ifstream(folder_ + "/data/postmaster.pid") >> pid;
+  return pid;
+}
+
+void PostgresServer::kill_hard() {
+  int postmaster = pid();
+  if (postmaster <= 0) return;
+  // The backends die with their postmaster only at their next look; the kernel's parentage names them.
+  std::vector<int> children;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::string name = entry.path().filename();
+    if (!std::all_of(name.begin(), name.end(), ::isdigit)) continue;
+    std::ifstream stat(entry.path() / "stat");
+    std::string line;
+    std::getline(stat, line);
+    if (auto end = line.rfind(')'); end != std::string::npos) {
+      int parent = 0;
+      if (std::sscanf(line.c_str() + end + 1, " %*c %d", &parent) == 1 && parent == postmaster)
+        children.push_back(std::stoi(name));
+    }
+  }
+  ::kill(postmaster, SIGKILL);
+  for (int child : children) ::kill(child, SIGKILL);
+  eventually(10s, [&] { return ::kill(postmaster, 0) != 0; });
+}
+
+Status PostgresServer::start_again() {
+  Status last = ok();
+  // The shared memory of the killed server may take a moment to be let go.
+  eventually(20s, [&] {
+    last = run_server();
+    return static_cast<bool>(last);
+  });
+  return last;
+}
+
+Status PostgresServer::promote() {
+  return checked(run(fmt::format("{}/pg_ctl -D {}/data -w promote", bin_, folder_)), "promote");
+}
+
+}  // namespace weir::test

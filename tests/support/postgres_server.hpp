@@ -1,0 +1,53 @@
+// PostgresServer: a private PostgreSQL for tests: its own folder, a free port on loopback, gone with the test.
+#pragma once
+
+#include "weir/base/result.hpp"
+
+#include <memory>
+#include <string>
+
+namespace weir::test {
+
+class PostgresServer {
+ public:
+  // One server for the whole process, started when first asked for. The error says why there is none.
+  static Result<PostgresServer*> shared();
+  static Result<std::unique_ptr<PostgresServer>> start();
+  // A streaming replica of `primary`, from a base backup.
+  static Result<std::unique_ptr<PostgresServer>> start_replica(PostgresServer& primary);
+  ~PostgresServer();
+  PostgresServer(const PostgresServer&) = delete;
+
+  std::string url(const std::string& database) const;
+  // A new empty database; its URL.
+  Result<std::string> new_database();
+  // Runs SQL and returns the first column of its first row.
+  Result<std::string> sql(const std::string& database, const std::string& statement);
+
+  void kill_hard();           // SIGKILL to the postmaster: as if the power had failed, but for the page cache
+  Status start_again();
+  Status promote();
+  int port() const { return port_; }
+  int pid() const;
+
+ private:
+  PostgresServer() = default;
+  Status run_server();
+  std::string bin_, folder_;
+  int port_ = 0;
+};
+
+int free_port();
+// A folder under /tmp that is removed with this object.
+class TempDir {
+ public:
+  TempDir();
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace weir::test

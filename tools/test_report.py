@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Says what the tests found: reads ctest's JUnit files and ends with `N passed, N failed, N skipped`.
+
+    tools/test_report.py PRESET…      reads build/reports/PRESET.xml, which `ctest --output-junit` wrote
+
+A program that runs many GoogleTest cases counts as that many tests. A test may find that the machine itself stood still
+for too long to judge anything: it then fails with a line that starts with `INCONCLUSIVE:`. Its program runs once more,
+here, and the second run counts; the report says so. A line that starts with `NOTE:` in a test's output (a rate, a seed
+count) is repeated in the report. Exit code 0 only if something passed and nothing failed.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+
+BUILD = pathlib.Path(__file__).resolve().parent.parent / "build"
+OUTPUT_LINES = 25  # of a failed test
+CASE_BEGIN = re.compile(r"\[ RUN      \] (\S+)")
+CASE_END = re.compile(r"\[ *(OK|FAILED|SKIPPED) *\] ([^\s,]+).* \((\d+) ms\)$")
+OUTCOMES = {"OK": "passed", "FAILED": "failed", "SKIPPED": "skipped"}
+
+
+@dataclass
+class Test:
+    preset: str
+    name: str
+    outcome: str  # passed, failed, skipped
+    seconds: float
+    output: list
+
+    def lines(self, prefix):
+        return [line for line in self.output if line.startswith(prefix)]
+
+    def skip_reason(self):
+        # GoogleTest prints "file:line: Skipped" and the reason in the line below.
+        for line, below in zip(self.output, self.output[1:] + [""]):
+            if line.endswith(": Skipped"):
+                return below.strip() or "no reason given"
+        return next((line.strip() for line in self.output if line.strip()), "no reason given")
+
+
+def read(path, preset):
+    try:
+        return [one(case, preset) for case in ElementTree.parse(path).getroot().iter("testcase")]
+    except (OSError, ElementTree.ParseError):
+        return []
+
+
+def ctest_words(preset, name):
+    """Why ctest failed a test ("Timeout", "Exception: SegFault"): only its log says so, not the report file."""
+    try:
+        log = (BUILD / "logs" / f"test-{preset}.log").read_text(errors="replace")
+    except OSError:
+        return []
+    found = re.search(rf": {re.escape(name)} \.*(.*?)\*\*\*(.*?) +[\d.]+ sec", log)
+    return [f"ctest says: {found[1]} {found[2]}".replace("  ", " ").rstrip(": ")] if found else []
+
+
+def one(case, preset):
+    skipped = case.find("skipped")
+    outcome = "passed" if case.get("status") == "run" else "failed"
+    # Only what a test said itself is a skip. ctest also writes `skipped` for a program that it cannot find or start.
+    if case.get("status") == "disabled" or (skipped is not None and skipped.get("message", "").startswith("SKIP_")):
+        outcome = "skipped"
+    output = (case.findtext("system-out") or "").splitlines() or ["it printed nothing"]
+    if outcome == "failed":
+        output += ctest_words(preset, case.get("name"))
+    return Test(preset, case.get("name"), outcome, float(case.get("time") or 0), output)
+
+
+def of_preset(preset):
+    """The programs that ctest ran."""
+    nothing = Test(preset, "ctest", "failed", 0, [f"nothing ran: no test has such a name, or ctest itself stopped "
+                                                  f"(build/logs/test-{preset}.log)"])
+    return read(BUILD / "reports" / f"{preset}.xml", preset) or [nothing]
+
+
+def cases(program):
+    """The GoogleTest cases in a program's output; the program itself where there are none."""
+    found, begun, running = [], 0, None
+    for index, line in enumerate(program.output):
+        if match := CASE_BEGIN.search(line):
+            begun, running = index, match[1]
+        elif match := CASE_END.search(line):
+            output = program.output[begun + 1:index]
+            found.append(Test(program.preset, match[2], OUTCOMES[match[1]], int(match[3]) / 1000, output))
+            running = None
+    if any("Running 0 tests" in line for line in program.output):
+        return [Test(program.preset, program.name, "failed", 0, ["no test case has such a name"])]
+    if not found or len(found) == 1 and found[0].outcome == program.outcome:
+        return [program]
+    # It crashed, timed out, or leaked: no case says so itself.
+    if program.outcome == "failed" and all(case.outcome != "failed" for case in found):
+        program.name = running or program.name
+        found.append(program)
+    return found
+
+
+def again(test):
+    """Runs an inconclusive test once more; the second run counts."""
+    report = BUILD / "reports" / f"{test.preset}-again.xml"
+    report.unlink(missing_ok=True)
+    print(f"again: {test.name} ({test.preset}): {test.lines('INCONCLUSIVE:')[0]}", flush=True)
+    command = ["ctest", "--test-dir", str(BUILD / test.preset), "-R", f"^{re.escape(test.name)}$",
+               "--output-on-failure", "--output-junit", str(report)]
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, check=False)
+    second = next((found for found in read(report, test.preset) if found.name == test.name), test)
+    print(f"again: {test.name} ({test.preset}): the second run {second.outcome}", flush=True)
+    return second
+
+
+def show(tests):
+    for test in tests:
+        for line in test.lines("NOTE:"):
+            print(f"{test.name} ({test.preset}): {line[5:].strip()}")
+    for test in tests:
+        if test.outcome == "skipped":
+            print(f"skipped: {test.name} ({test.preset}): {test.skip_reason()}")
+    slowest = sorted(tests, key=lambda test: -test.seconds)[:5]
+    print("slowest: " + ", ".join(f"{test.name} ({test.preset}) {test.seconds:.1f} s" for test in slowest))
+    for test in tests:
+        if test.outcome == "failed":
+            print(f"\nFAILED: {test.name} ({test.preset}), {test.seconds:.1f} s; its last lines:")
+            for line in test.output[-OUTPUT_LINES:]:
+                print("  | " + line[:300])
+    if any(test.outcome == "failed" for test in tests):
+        print(f"\nall output: {BUILD.name}/logs/test-PRESET.log; one test again: ./dev test NAME")
+
+
+def main(presets):
+    programs = [program for preset in presets for program in of_preset(preset)]
+    programs = [again(each) if each.outcome == "failed" and each.lines("INCONCLUSIVE:") else each for each in programs]
+    took = sum(program.seconds for program in programs)
+    tests = [case for program in programs for case in cases(program)]
+    show(tests)
+    print(f"tests took {took:.0f} s, counted one after the other")
+    count = {outcome: sum(test.outcome == outcome for test in tests) for outcome in ("passed", "failed", "skipped")}
+    print("{passed} passed, {failed} failed, {skipped} skipped".format(**count), flush=True)
+    return 0 if count["passed"] and not count["failed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
