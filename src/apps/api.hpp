@@ -1,10 +1,10 @@
 // Api: a control plane, asked one question after the other by a command.
 //
-// Where it is and what to show it: --url with --token-file; the folder that --state-dir names; WEIR_URL with WEIR_TOKEN;
-// otherwise the usual state folder of `weir up`. The folder holds the address and the secret from which a short-lived
-// admin token is made here. Such a token is made only for a control plane whose secret was named on purpose, never for
-// any address that happens to be given.
-// Each call blocks until the answer is there or its time is up. One thread.
+// Where it is and what to show it: --url with --token-file; the folder that --state-dir names; WEIR_URL with
+// WEIR_TOKEN; otherwise the usual state folder of `weir up`. The folder holds the address and the secret from which a
+// short-lived admin token is made here. Such a token is made only for a control plane whose secret was named on
+// purpose, never for any address that happens to be given. Each call blocks until the answer is there or its time is
+// up. One thread.
 #pragma once
 
 #include "command.hpp"

@@ -52,9 +52,8 @@ bool on_one_line(const std::vector<Point>& points) {
   if (other == points.end()) return true;
   auto [x0, y0] = points.front();
   double dx = (*other)[0] - x0, dy = (*other)[1] - y0;
-  return std::ranges::all_of(points, [&](const Point& p) {
-    return std::abs(dx * (p[1] - y0) - dy * (p[0] - x0)) < 1e-9;
-  });
+  return std::ranges::all_of(points,
+                             [&](const Point& p) { return std::abs(dx * (p[1] - y0) - dy * (p[0] - x0)) < 1e-9; });
 }
 
 std::string polygon_problem(const std::vector<Point>& polygon) {
@@ -300,8 +299,8 @@ std::vector<json::Problem> relation_problems(const Config& config) {
     if (!seen.insert(zone.zone_id).second)
       problems.push_back({fmt::format("zones[{}].zone_id", i), "must be unique within the camera"});
     bool outside = config.frame_size && std::ranges::any_of(zone.polygon, [&](const Point& p) {
-      return p[0] > config.frame_size->width || p[1] > config.frame_size->height;
-    });
+                     return p[0] > config.frame_size->width || p[1] > config.frame_size->height;
+                   });
     if (outside) problems.push_back({fmt::format("zones[{}].polygon", i), "must lie inside frame_size"});
   }
   if (config.crop && config.frame_size &&

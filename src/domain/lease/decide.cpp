@@ -11,6 +11,10 @@ Moment moment_of(const StoreState& state, WallTime clock) {
 
 Duration avoid_duration(int strikes) { return std::chrono::minutes(1 << std::clamp(strikes - 1, 0, 4)); }
 
+bool fence_accepts(const LeaseRow& row, const Owner& speaker, Version stamped, std::int64_t epoch) {
+  return !row.released && row.owner == speaker && row.version == stamped && stamped.epoch() == epoch;
+}
+
 LeaseRow revoke(LeaseRow row, Version next) {
   row.version = next;
   row.released = true;

@@ -44,8 +44,7 @@ Result<Caller> Gate::admit(const net::Request& request, Roles roles) const {
   auto token = credential_of(header, "Bearer");
   if (!token) return Error{Errc::unauthorized, "token_invalid", "the Authorization header must be: Bearer <token>"};
   TRY(claims, key_.verify(*token, clock_.wall()));
-  if (!roles.has(claims.role))
-    return Error{Errc::forbidden, "role_forbidden", "the token's role does not allow this"};
+  if (!roles.has(claims.role)) return Error{Errc::forbidden, "role_forbidden", "the token's role does not allow this"};
   return std::move(claims);
 }
 

@@ -19,8 +19,8 @@ Status keep(json::object& body, std::string_view field, const std::string& prese
   }
   const json::value& v = body.at(field);
   if (!v.is_string() || std::string_view(v.get_string()) == present) return ok();
-  return Error{Errc::unprocessable, "fixed_field", fmt::format("{} of a camera cannot change", field),
-               {{"field", field}}};
+  return Error{
+      Errc::unprocessable, "fixed_field", fmt::format("{} of a camera cannot change", field), {{"field", field}}};
 }
 
 Result<camera::Config> checked(camera::Config config) {

@@ -13,7 +13,8 @@ json::object object_of(std::string_view text) { return json::parse_text(text)->a
 CameraRecord present() {
   auto config = read_camera(object_of(R"({"camera_uuid":"c","tenant_id":"t","site_id":"s","name":"Yard",
       "rtsp_url":"rtsp://u:pw@cam/x","max_fps":9,"frame_size":{"width":100,"height":100},
-      "zones":[{"zone_id":1,"polygon":[[0,0],[9,0],[9,9]]}]})"), {});
+      "zones":[{"zone_id":1,"polygon":[[0,0],[9,0],[9,9]]}]})"),
+                            {});
   EXPECT_TRUE(config);
   return {*config};
 }
@@ -28,8 +29,8 @@ TEST(ControlPlaneCameraEdit, Merge_KeepsWhatIsNotSaid) {
 }
 
 TEST(ControlPlaneCameraEdit, Replace_ForgetsWhatIsNotSaid) {
-  auto edited = edit_camera(present(), object_of(R"({"rtsp_url":"rtsp://cam/y","created_at":"x"})"),
-                            EditKind::replace, {});
+  auto edited =
+      edit_camera(present(), object_of(R"({"rtsp_url":"rtsp://cam/y","created_at":"x"})"), EditKind::replace, {});
   ASSERT_TRUE(edited) << edited.error().message;
   EXPECT_EQ(edited->camera.str(), "c");
   EXPECT_EQ(edited->name, "");
@@ -59,8 +60,8 @@ TEST(ControlPlaneCameraEdit, Result_IsValidatedCompletely) {
     EXPECT_EQ(edited.error().code, Errc::invalid) << body;
     EXPECT_EQ(edited.error().message.find("pw"), std::string::npos);
   }
-  EXPECT_TRUE(edit_camera(present(), object_of(R"({"rtsp_url":"rtsp://127.0.0.1/"})"), EditKind::merge,
-                          {.loopback = true}));
+  EXPECT_TRUE(
+      edit_camera(present(), object_of(R"({"rtsp_url":"rtsp://127.0.0.1/"})"), EditKind::merge, {.loopback = true}));
 }
 
 TEST(ControlPlaneCameraEdit, Zones_AreAddedReplacedAndRemoved) {
@@ -118,11 +119,11 @@ TEST(ControlPlaneRunnerBodies, WrongFields_AreNamed) {
     const char* text;
     const char* path;
   };
-  for (const Case& each : {Case{"[]", "body"}, Case{"{}", "runner_id"},
-                           Case{R"({"runner_id":"r","port":70000})", "port"},
-                           Case{R"({"runner_id":"r","capacity":-1})", "capacity"},
-                           Case{R"({"runner_id":"r","capabilities":[""]})", "capabilities"},
-                           Case{R"({"runner_id":"r","boot_id":""})", "boot_id"}}) {
+  for (const Case& each :
+       {Case{"[]", "body"}, Case{"{}", "runner_id"}, Case{R"({"runner_id":"r","port":70000})", "port"},
+        Case{R"({"runner_id":"r","capacity":-1})", "capacity"},
+        Case{R"({"runner_id":"r","capabilities":[""]})", "capabilities"},
+        Case{R"({"runner_id":"r","boot_id":""})", "boot_id"}}) {
     auto runner = read_registration(*json::parse_text(each.text));
     ASSERT_FALSE(runner) << each.text;
     EXPECT_EQ(runner.error().details.at("field").as_string(), each.path);

@@ -4,8 +4,8 @@
 
 namespace weir::control_plane {
 
-ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, Clock& clock, net::TokenKey key,
-                           net::Metrics& metrics, ControlPlaneSettings settings)
+ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, Clock& clock, net::TokenKey key, net::Metrics& metrics,
+                           ControlPlaneSettings settings)
     : plane_(std::make_unique<Plane>(leases, catalog, clock, std::move(key), metrics, settings)) {}
 
 ControlPlane::~ControlPlane() = default;

@@ -16,9 +16,9 @@ void Instruments::lease_results(lease::Operation operation, lease::Outcome outco
   auto row = static_cast<size_t>(operation), column = static_cast<size_t>(outcome);
   net::Counter*& counter = lease_operations_[row][column];
   if (counter == nullptr)
-    counter = &metrics_.counter("weir_lease_operations_total", "Lease questions by what was answered.",
-                                {{"operation", kOperationNames[row]},
-                                 {"result", std::string(lease::kOutcomeNames[column].name)}});
+    counter = &metrics_.counter(
+        "weir_lease_operations_total", "Lease questions by what was answered.",
+        {{"operation", kOperationNames[row]}, {"result", std::string(lease::kOutcomeNames[column].name)}});
   counter->add(count);
 }
 

@@ -311,8 +311,9 @@ json::object write_lease(const LeaseView& view) {
                             : row.released ? "released"
                             : view.expired ? "expired"
                                            : "active";
-  json::object out{{"camera_uuid", row.camera.str()}, {"tenant_id", row.tenant.str()}, {"site_id", row.site.str()},
-                   {"status", status},                {"version", row.version.n},      {"grant_version", row.grant.n}};
+  json::object out{{"camera_uuid", row.camera.str()}, {"tenant_id", row.tenant.str()},
+                   {"site_id", row.site.str()},       {"status", status},
+                   {"version", row.version.n},        {"grant_version", row.grant.n}};
   if (!owned) return out;
   out["owner_id"] = row.owner.runner.str();
   out["runner_id"] = row.owner.runner.str();
@@ -335,14 +336,11 @@ Error refusal_error(const lease::Answer& answer) {
     case Outcome::lost:
       about["current_version"] = answer.version.n;
       return {Errc::not_found, "lease_lost", "the lease is no longer yours", std::move(about)};
-    case Outcome::refused:
-      break;
-    default:
-      return {Errc::unavailable, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
+    case Outcome::refused: break;
+    default: return {Errc::unavailable, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
   }
   switch (answer.why) {
-    case Refusal::not_found:
-      return {Errc::not_found, "camera_not_found", "there is no such camera", std::move(about)};
+    case Refusal::not_found: return {Errc::not_found, "camera_not_found", "there is no such camera", std::move(about)};
     case Refusal::disabled:
       return {Errc::unprocessable, "camera_disabled", "the camera is disabled or not processed by leases",
               std::move(about)};
@@ -356,8 +354,7 @@ Error refusal_error(const lease::Answer& answer) {
     case Refusal::settling:
       return {Errc::conflict, "lease_settling", "the store came back a moment ago; holders may renew first",
               std::move(about)};
-    case Refusal::none:
-      break;
+    case Refusal::none: break;
   }
   return {Errc::unavailable, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
 }

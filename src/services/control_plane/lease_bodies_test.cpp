@@ -39,7 +39,8 @@ TEST(ControlPlaneLeaseBodies, BodyOfTheSimpleRoute_HasNoBootAndNoKey) {
 
 TEST(ControlPlaneLeaseBodies, SimpleRoute_TakesBootVersionAndShard) {
   auto ask = single_from(R"({"runner_id":"r","boot_id":"b","camera_uuid":"c","ttl_seconds":5.5,"version":7,
-                             "shard_id":"shard-1","tenant_id":"t","config_version":"abc"})", Operation::renew);
+                             "shard_id":"shard-1","tenant_id":"t","config_version":"abc"})",
+                         Operation::renew);
   ASSERT_TRUE(ask) << ask.error().message;
   EXPECT_EQ(ask->batch.owner.boot.str(), "b");
   EXPECT_EQ(ask->batch.ttl, 5500ms);
@@ -80,14 +81,17 @@ TEST(ControlPlaneLeaseBodies, SimpleRoute_NamesWhatIsWrong) {
   }
   EXPECT_TRUE(single_from(R"({"runner_id":"r","camera_uuid":"c"})", Operation::release));
   EXPECT_NE(single_from(R"({"runner_id":"r","camera_uuid":"c","ttl_seconds":1})", Operation::acquire)
-                .error().message.find("between 3 and 60"), std::string::npos);
+                .error()
+                .message.find("between 3 and 60"),
+            std::string::npos);
 }
 
 TEST(ControlPlaneLeaseBodies, Batch_IsReadInOrder) {
   auto batch = batch_from(R"({"runner_id":"r","boot_id":"b","ttl_seconds":6,"items":[
       {"camera_uuid":"c2","version":9007199254740991},
       {"camera_uuid":"c1","version":5,"rotate":true,"key":"k-1"},
-      {"camera_uuid":"c3","version":6,"rotate":false,"key":"unused","avoid":true,"extra":1}]})", Operation::renew);
+      {"camera_uuid":"c3","version":6,"rotate":false,"key":"unused","avoid":true,"extra":1}]})",
+                          Operation::renew);
   ASSERT_TRUE(batch) << batch.error().message;
   EXPECT_EQ(batch->owner, (lease::Owner{RunnerId::trusted("r"), BootId::trusted("b")}));
   ASSERT_EQ(batch->asks.size(), 3u);
@@ -102,7 +106,8 @@ TEST(ControlPlaneLeaseBodies, Batch_IsReadInOrder) {
 
 TEST(ControlPlaneLeaseBodies, AcquireBatch_DropsWhatItDoesNotKnow) {
   auto batch = batch_from(R"({"runner_id":"r","boot_id":"b","ttl_seconds":6,
-      "items":[{"camera_uuid":"c","version":5,"rotate":true,"avoid":true,"key":"k"}]})", Operation::acquire);
+      "items":[{"camera_uuid":"c","version":5,"rotate":true,"avoid":true,"key":"k"}]})",
+                          Operation::acquire);
   ASSERT_TRUE(batch);
   EXPECT_FALSE(batch->asks[0].version);
   EXPECT_FALSE(batch->asks[0].rotate);
@@ -147,10 +152,12 @@ TEST(ControlPlaneLeaseBodies, Batch_NamesWhatIsWrong) {
     EXPECT_EQ(paths_of(batch.error())[0], each.path) << each.items;
   }
   EXPECT_EQ(paths_of(batch_from(R"({"runner_id":"r","ttl_seconds":6,"items":[{"camera_uuid":"c","version":1}]})",
-                                Operation::renew).error()), std::vector<std::string>{"boot_id"});
+                                Operation::renew)
+                         .error()),
+            std::vector<std::string>{"boot_id"});
   EXPECT_FALSE(batch_from("3", Operation::renew));
-  EXPECT_TRUE(batch_from(R"({"runner_id":"r","boot_id":"b","items":[{"camera_uuid":"c","version":1}]})",
-                         Operation::release));
+  EXPECT_TRUE(
+      batch_from(R"({"runner_id":"r","boot_id":"b","items":[{"camera_uuid":"c","version":1}]})", Operation::release));
 }
 
 TEST(ControlPlaneLeaseBodies, Batch_HasAtMostAThousandItems) {

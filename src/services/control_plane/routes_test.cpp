@@ -114,8 +114,11 @@ class ControlPlaneRoutes : public testing::Test {
   }
 
   static std::string concrete(std::string pattern) {
-    for (auto [name, value] : {std::pair{"{camera_uuid}", "c-1"}, {"{tenant_id}", "t-1"}, {"{site_id}", "s-1"},
-                               {"{runner_id}", "r-1"}, {"{zone_id}", "1"}})
+    for (auto [name, value] : {std::pair{"{camera_uuid}", "c-1"},
+                               {"{tenant_id}", "t-1"},
+                               {"{site_id}", "s-1"},
+                               {"{runner_id}", "r-1"},
+                               {"{zone_id}", "1"}})
       if (size_t at = pattern.find(name); at != std::string::npos) pattern.replace(at, strlen(name), value);
     return pattern;
   }
@@ -153,8 +156,8 @@ TEST_F(ControlPlaneRoutes, EveryRoute_AnswersOnlyItsRoles) {
     EXPECT_EQ(anonymous.status, 401) << each.pattern;
     EXPECT_TRUE(has_header(anonymous, "WWW-Authenticate"));
     EXPECT_EQ(ask(each.method, path, "{}", "Bearer x.y.z").status, 401);
-    for (auto [role, letter] : {std::pair{Role::admin, 'a'}, {Role::runner, 'r'}, {Role::worker, 'w'},
-                                {Role::viewer, 'v'}}) {
+    for (auto [role, letter] :
+         {std::pair{Role::admin, 'a'}, {Role::runner, 'r'}, {Role::worker, 'w'}, {Role::viewer, 'v'}}) {
       net::Response response = ask(each.method, path, "{}", token(role));
       EXPECT_EQ(response.status == 403, roles.find(letter) == std::string::npos)
           << net::to_string(each.method) << " " << each.pattern << " " << letter << " " << response.body;
@@ -196,10 +199,14 @@ TEST_F(ControlPlaneRoutes, Health_NeedsNoToken) {
 }
 
 TEST_F(ControlPlaneRoutes, BadQuery_NamesTheField) {
-  for (auto [path, field] : {std::pair{"/v1/cameras?limit=abc", "limit"}, {"/v1/cameras?enabled=1", "enabled"},
-                             {"/v1/cameras?cursor=!", "cursor"}, {"/v1/cameras?site_id=register", "site_id"},
-                             {"/v1/leases?runner_id=register", "runner_id"}, {"/v1/leases?held=no", "held"},
-                             {"/v1/runners?limit=0", "limit"}, {"/v1/tenants?limit=1001", "limit"}}) {
+  for (auto [path, field] : {std::pair{"/v1/cameras?limit=abc", "limit"},
+                             {"/v1/cameras?enabled=1", "enabled"},
+                             {"/v1/cameras?cursor=!", "cursor"},
+                             {"/v1/cameras?site_id=register", "site_id"},
+                             {"/v1/leases?runner_id=register", "runner_id"},
+                             {"/v1/leases?held=no", "held"},
+                             {"/v1/runners?limit=0", "limit"},
+                             {"/v1/tenants?limit=1001", "limit"}}) {
     net::Response response = ask(Method::get, path, "", token(Role::admin));
     EXPECT_EQ(response.status, 400) << path;
     EXPECT_EQ(body_of(response).at("error").at("details").at("field").as_string(), field) << path;
@@ -241,11 +248,16 @@ TEST_F(ControlPlaneRoutes, SimpleRoutes_MapOutcomesToStatuses) {
     const char* code;
   };
   const Case cases[] = {
-      {"acquire", Outcome::held, false, 409, "lease_held"}, {"acquire", Outcome::held, true, 200, ""},
-      {"acquire", Outcome::unknown, false, 503, "lease_unknown"}, {"renew", Outcome::renewed, false, 200, ""},
-      {"renew", Outcome::granted, false, 200, ""}, {"renew", Outcome::lost, false, 404, "lease_lost"},
-      {"renew", Outcome::unknown, false, 503, "lease_unknown"}, {"release", Outcome::released, false, 200, ""},
-      {"release", Outcome::kept, false, 200, ""}, {"release", Outcome::lost, false, 404, "lease_lost"},
+      {"acquire", Outcome::held, false, 409, "lease_held"},
+      {"acquire", Outcome::held, true, 200, ""},
+      {"acquire", Outcome::unknown, false, 503, "lease_unknown"},
+      {"renew", Outcome::renewed, false, 200, ""},
+      {"renew", Outcome::granted, false, 200, ""},
+      {"renew", Outcome::lost, false, 404, "lease_lost"},
+      {"renew", Outcome::unknown, false, 503, "lease_unknown"},
+      {"release", Outcome::released, false, 200, ""},
+      {"release", Outcome::kept, false, 200, ""},
+      {"release", Outcome::lost, false, 404, "lease_lost"},
   };
   for (const Case& each : cases) {
     store_.on_apply = [&](const lease::Batch& batch) -> Result<std::vector<lease::Answer>> {
@@ -275,8 +287,8 @@ TEST_F(ControlPlaneRoutes, Batch_CountsOutcomesAndOwnerChangesOnce) {
     std::vector<lease::Answer> answers;
     for (const lease::Ask& ask : batch.asks) {
       auto n = static_cast<std::int64_t>(answers.size()) + 1;
-      lease::Answer& answer = answers.emplace_back(
-          lease::Answer{ask.camera, Outcome::granted, Version{n}, Version{n}, batch.ttl});
+      lease::Answer& answer =
+          answers.emplace_back(lease::Answer{ask.camera, Outcome::granted, Version{n}, Version{n}, batch.ttl});
       answer.previous = lease::Tenure{BootId::trusted(n == 1 ? "b" : "other"), Version{}};
     }
     return answers;
@@ -337,8 +349,7 @@ TEST_F(ControlPlaneRoutes, Consume_EmptyBudgetSaysWhenToAskAgain) {
   EXPECT_EQ(empty.status, 409);
   EXPECT_EQ(code_of(empty), "budget_empty");
   EXPECT_EQ(body_of(empty).at("error").at("details").at("retry_after_ms"), json::value(2));
-  net::Response granted =
-      ask(Method::post, path, R"({"camera_uuid":"c-1","grant_version":7})", token(Role::runner));
+  net::Response granted = ask(Method::post, path, R"({"camera_uuid":"c-1","grant_version":7})", token(Role::runner));
   EXPECT_EQ(granted.status, 200);
   EXPECT_EQ(body_of(granted).at("tokens"), json::value(4));
   EXPECT_EQ(used->grant, Version{7});
@@ -427,8 +438,13 @@ TEST_F(ControlPlaneRoutes, ZoneOfTwoCameras_NeedsTheCamera) {
   store_.up = true;
   std::string admin = token(Role::admin), site = "/v1/tenants/t-1/sites/s-1/zones";
   for (const char* id : {"c-1", "c-2"})
-    ASSERT_EQ(ask(Method::post, "/v1/cameras", fmt::format(R"({{"camera_uuid":"{}","tenant_id":"t-1","site_id":"s-1",
-        "rtsp_url":"rtsp://cam/","zones":[{{"zone_id":5,"polygon":[[0,0],[9,0],[9,9]]}}]}})", id), admin).status, 201);
+    ASSERT_EQ(ask(Method::post, "/v1/cameras",
+                  fmt::format(R"({{"camera_uuid":"{}","tenant_id":"t-1","site_id":"s-1",
+        "rtsp_url":"rtsp://cam/","zones":[{{"zone_id":5,"polygon":[[0,0],[9,0],[9,9]]}}]}})",
+                              id),
+                  admin)
+                  .status,
+              201);
   EXPECT_EQ(ask(Method::del, site + "/5", "", admin).status, 400);
   EXPECT_EQ(ask(Method::del, site + "/5?camera_uuid=c-2", "", admin).status, 200);
   EXPECT_EQ(ask(Method::del, site + "/5", "", admin).status, 200);
@@ -439,7 +455,8 @@ TEST_F(ControlPlaneRoutes, Observer_CountsByPattern) {
   plane_.observe({Method::post, "", 404, 1ms});
   std::string text = metrics_.text();
   EXPECT_NE(text.find(R"(weir_http_requests_total{method="GET",route="/v1/cameras",status="200"} 3)"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find(R"(weir_http_requests_total{method="POST",route="none",status="404"} 1)"), std::string::npos);
   EXPECT_NE(text.find(R"(weir_http_request_seconds_count{route="/v1/cameras"} 3)"), std::string::npos);
 }

@@ -18,8 +18,8 @@ std::string text_problem(const std::string& text) {
 
 std::string capabilities_problem(const std::vector<std::string>& all) {
   bool sane = all.size() <= 64 && std::ranges::all_of(all, [](const std::string& each) {
-    return !each.empty() && each.size() <= 64 && text_problem(each).empty();
-  });
+                return !each.empty() && each.size() <= 64 && text_problem(each).empty();
+              });
   return sane ? "" : "must hold at most 64 words of 1 to 64 bytes without control characters";
 }
 

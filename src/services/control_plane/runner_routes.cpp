@@ -64,8 +64,8 @@ boost::asio::awaitable<Result<net::Response>> beat(Plane& plane, RunnerId runner
   RunnerId id = runner;
   TenantId tenant = caller.tenant;
   json::object kept = std::move(heartbeat.kept);
-  CO_TRY(noted, co_await plane.catalog.heartbeat(std::move(id), std::move(tenant), std::move(kept),
-                                                 heartbeat.streams_owned));
+  CO_TRY(noted,
+         co_await plane.catalog.heartbeat(std::move(id), std::move(tenant), std::move(kept), heartbeat.streams_owned));
   co_return net::Response::json(json::object{{"runner_id", runner.str()},
                                              {"status", "active"},
                                              {"heartbeat_timeout_s", number(seconds(plane.settings.runner_live))}});

@@ -185,7 +185,9 @@ Reply consume_budget(Plane& plane, net::Request& request, const Caller& caller) 
   CO_TRY(answer, co_await plane.leases.consume(std::move(site), std::move(tenant), std::move(use)));
   if (!answer.granted) {
     auto wait_ms = std::chrono::ceil<std::chrono::milliseconds>(answer.retry_after).count();
-    co_return Error{Errc::conflict, "budget_empty", "the site has no token left; ask again later",
+    co_return Error{Errc::conflict,
+                    "budget_empty",
+                    "the site has no token left; ask again later",
                     {{"site_id", id.str()}, {"retry_after_ms", wait_ms}}};
   }
   co_return net::Response::json(json::object{{"site_id", id.str()},

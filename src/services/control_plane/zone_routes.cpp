@@ -208,8 +208,8 @@ Reply show_zone(Plane& plane, net::Request& request, const Caller& caller) {
   co_return net::Response::json(write_zone_of(record.config.camera, *zone));
 }
 
-boost::asio::awaitable<Result<CameraRecord>> edit_zones(
-    Plane& plane, Place place, CameraId camera, std::function<Result<camera::Config>(camera::Config)> change) {
+boost::asio::awaitable<Result<CameraRecord>> edit_zones(Plane& plane, Place place, CameraId camera,
+                                                        std::function<Result<camera::Config>(camera::Config)> change) {
   TenantId tenant = place.tenant;
   Catalog::CameraEdit edit = [place = std::move(place),
                               change = std::move(change)](const CameraRecord& present) -> Result<camera::Config> {

@@ -108,6 +108,11 @@ struct Decision {
 
 Decision decide(const LeaseRow& row, const Batch& batch, const Ask& ask, const Moment& moment, const Facts& facts);
 
+// The fence (rule 7): whether an event that `speaker` stamped with `stamped` is accepted. The row stays locked from
+// this look until the event is stored. A version of an older epoch is refused even where it equals the row's: after a
+// failover that lost commits the row may name an owner whose successor has already been heard.
+bool fence_accepts(const LeaseRow& row, const Owner& speaker, Version stamped, std::int64_t epoch);
+
 // An administrator, or a camera that is disabled or deleted, ends a lease: the version rises, the row is free.
 LeaseRow revoke(LeaseRow row, Version next);
 

@@ -22,12 +22,12 @@
 namespace weir::control_plane {
 
 struct ControlPlaneSettings {
-  Duration ttl_min = 3s;              // a lease's TTL outside these bounds is refused, never bent
+  Duration ttl_min = 3s;  // a lease's TTL outside these bounds is refused, never bent
   Duration ttl_max = 60s;
-  double budget_capacity = 10;        // of a site that says nothing about its budget
+  double budget_capacity = 10;  // of a site that says nothing about its budget
   double budget_refill_per_min = 60;
   camera::Rules rules = {};
-  Duration runner_live = 10s;         // announced to runners: who is silent for longer counts as gone
+  Duration runner_live = 10s;  // announced to runners: who is silent for longer counts as gone
   friend bool operator==(const ControlPlaneSettings&, const ControlPlaneSettings&) = default;
 };
 

@@ -9,7 +9,7 @@ namespace weir::control_plane {
 
 Error bad_field(std::string_view path, std::string what);
 
-// The body as JSON; 415 when it says that it is something else.
+// The body as JSON; the server has refused what says that it is something else.
 Result<json::value> body_value(const net::Request& request);
 Result<json::object> body_object(const net::Request& request);
 template <class T>

@@ -1,0 +1,228 @@
+// The simulated world's parts and how they hang together. world.cpp sets it up, breaks it and runs it; manager.cpp and
+// worker.cpp are the shells around the product's code. One thread.
+#pragma once
+
+#include "faults.hpp"
+#include "world.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weir::sim {
+
+using lease::Answer;
+using lease::Batch;
+using lease::HolderEvent;
+using lease::HolderState;
+using lease::Operation;
+using lease::Version;
+
+
+inline constexpr TrueTime kSecond = 1'000'000;
+inline constexpr TrueTime kForever = INT64_MAX / 4;
+inline constexpr double kBucketCapacity = 4, kBucketRefill = 60;
+
+struct Event {
+  std::uint64_t id;
+  TrueTime captured;
+};
+
+// What one host keeps on its disk for a camera: events that are not confirmed yet, and the tenure they belong to.
+struct Spool {
+  lease::Tenure tenure;
+  std::deque<Event> events;
+};
+
+// A process that can be stopped: what reaches it meanwhile waits, as in a socket's buffer.
+struct Process {
+  bool alive = true;
+  bool paused = false;
+  std::vector<std::function<void()>> waiting;
+};
+
+struct Worker : Process {
+  int number = 0;
+  int camera = 0;
+  Version version{};
+  Version grant{};
+  Instant valid_until{};
+  TrueTime right_until = -1;   // when its right really ends
+  bool streaming = false;
+  bool dialling = false;
+  bool in_flight = false;
+  std::uint64_t batch = 0;
+};
+
+struct Manager : Process {
+  lease::Owner owner;
+  std::vector<HolderState> holders;
+  std::vector<std::shared_ptr<Worker>> workers;
+  std::vector<Version> token_for;       // the grant whose first connection was paid for
+  std::map<Version, TrueTime> right;    // by version: when the right really ends
+  std::map<std::uint64_t, TrueTime> asked;  // question number and camera → true time of asking
+  std::vector<std::pair<int, lease::Question>> outgoing;
+  std::uint64_t timer = 0;
+};
+
+struct Node {
+  int index = 0;
+  RunnerId runner;
+  double rate = 1.0;
+  Duration offset{};
+  std::shared_ptr<Manager> manager;
+  std::vector<bool> reaches;
+  std::vector<Spool> disk;
+  TrueTime cut_out_until = 0, cut_in_until = 0, unauthorized_until = 0;
+  TrueTime trouble = -kForever;   // the last time when something was wrong with this node or its messages
+  bool down = false;
+};
+
+class World {
+ public:
+  explicit World(const Options& options)
+      : options_(options), rng_(options.seed), faults_(rng_) {
+    if (options.planted == Planted::never_lets_go) faults_.unreachable = true;
+    if (options.sqlite) faults_.failovers = false;
+    store_rate_ = faults_.clock_rates ? 0.95 + 0.1 * rng_.unit() : 1.0;
+    SimStoreConfig config;
+    int cameras = 2 + rng_.below(4);
+    for (int n = 0; n < cameras; ++n) cameras_.push_back(CameraId::trusted(fmt::format("c{}", n)));
+    config.cameras = cameras_;
+    config.site = site_;
+    config.bucket_capacity = kBucketCapacity;
+    config.bucket_refill_per_min = kBucketRefill;
+    config.planted = options.planted;
+    auto clock = [this] { return store_clock(); };
+    store_ = options.sqlite ? make_sqlite_store(clock, config) : make_fake_store(clock, config);
+    checks_ = std::make_unique<Checks>(*store_);
+    make_nodes();
+  }
+
+  Outcome run();
+
+ private:
+  // ---- time ----
+  void at(TrueTime when, std::function<void()> what) { queue_.push({std::max(when, now_), ++sequence_, std::move(what)}); }
+  void in(Duration delay, std::function<void()> what) { at(now_ + delay.count(), std::move(what)); }
+  Instant local(const Node& n) const {
+    return Instant(n.offset + Duration(static_cast<Duration::rep>(static_cast<double>(now_) * n.rate)));
+  }
+  TrueTime true_time(const Node& n, Instant when) const {
+    return static_cast<TrueTime>(static_cast<double>((when.time_since_epoch() - n.offset).count()) / n.rate);
+  }
+  WallTime store_clock() const {
+    return WallTime(std::chrono::hours(24 * 20000) + store_step_ +
+                    Duration(static_cast<Duration::rep>(static_cast<double>(now_) * store_rate_)));
+  }
+  void note(std::uint64_t what) { hash_ = (hash_ ^ (what + static_cast<std::uint64_t>(now_))) * 0x100000001B3ull; }
+  template <class... T>
+  void trace(fmt::format_string<T...> text, T&&... values) {
+    if (options_.trace) fmt::print("{:10.6f} {}\n", static_cast<double>(now_) / 1e6, fmt::format(text, std::forward<T>(values)...));
+  }
+
+  // ---- set-up and faults ----
+  void make_nodes();
+  void start_manager(Node& node);
+  void schedule_faults();
+  void fault();
+  void kill_runner(Node& node, bool last_will);
+  void kill_worker(Node& node, int camera);
+  void pause(const std::shared_ptr<Process>& process, Duration how_long);
+  void heal();
+
+  // Runs `what` in the process, or when it goes on again.
+  void deliver(const std::shared_ptr<Process>& to, std::function<void()> what) {
+    if (!to->alive) return;
+    if (to->paused) to->waiting.push_back(std::move(what));
+    else what();
+  }
+
+  // ---- network ----
+  bool faulty() const { return now_ < faults_end_; }
+  Duration latency() {
+    if (faulty() && faults_.delay && rng_.chance(0.1)) return rng_.between(50ms, 3s);
+    return rng_.between(1ms, 40ms);
+  }
+  bool lost(Node& node) {
+    if (!faulty() || !faults_.loss || !rng_.chance(0.08)) return false;
+    node.trouble = now_;
+    return true;
+  }
+  // A request to a control plane; `serve` runs where the store is and returns what the reply shall do.
+  using Reply = std::function<void()>;
+  void request(Node& node, const std::shared_ptr<Process>& from, std::function<Reply()> serve, Reply refused);
+  void serve(Node& node, const std::shared_ptr<Process>& from, const std::function<Reply()>& serve, const Reply& refused,
+             TrueTime arrived);
+
+  // ---- the manager ----
+  void wake(Node& node, const std::shared_ptr<Manager>& m);
+  void feed(Node& node, const std::shared_ptr<Manager>& m, int camera, const HolderEvent& event);
+  void perform(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::HolderAction& action);
+  void flush(Node& node, const std::shared_ptr<Manager>& m);
+  void ask(Node& node, const std::shared_ptr<Manager>& m, Operation operation, std::vector<std::pair<int, lease::Question>> questions);
+  void hear(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::Question& question, Answer answer, TrueTime asked);
+  void speak(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::Speak& right);
+  void stop_worker(const std::shared_ptr<Manager>& m, int camera);
+  void pay_and_dial(Node& node, const std::shared_ptr<Manager>& m, int camera, Version grant);
+  void heartbeat(Node& node);
+
+  // ---- the worker ----
+  std::shared_ptr<Worker> start_worker(Node& node, int camera);
+  void dial(Node& node, const std::shared_ptr<Manager>& m, const std::shared_ptr<Worker>& w, int attempt);
+  void capture(Node& node, const std::shared_ptr<Worker>& w);
+  void pump(Node& node, const std::shared_ptr<Worker>& w);
+  void publish(Node& node, const std::shared_ptr<Worker>& w, std::uint64_t batch);
+  bool gate_open(const Node& node, const Worker& w) const { return w.version != Version{} && local(node) < w.valid_until; }
+  // ---- the sink ----
+  void arrive(Node& node, const std::shared_ptr<Worker>& w, const lease::Owner& owner, Version version, int camera,
+              std::vector<Event> events, std::uint64_t batch);
+  void insert(Node& node, const std::shared_ptr<Worker>& w, int camera, Version version, const std::vector<Event>& events,
+              const lease::LeaseRow& row, const lease::Owner& owner, std::uint64_t batch);
+
+  bool all_streaming();
+  // Within the last 20 s that the store was there: while it is away, lease time stands still.
+  bool recent(TrueTime when) const {
+    TrueTime away = 0;
+    for (auto [from, to] : away_)
+      away += std::max<TrueTime>(0, std::min(to, now_) - std::max(from, when));
+    return now_ - when - away < 20 * kSecond;
+  }
+  // Only one hold a minute: a store that comes and goes more often lets leases run out.
+  bool store_unsteady() const {
+    return std::ranges::count_if(away_, [&](const auto& span) { return span.second > now_ - 70 * kSecond; }) > 1;
+  }
+
+  struct Scheduled {
+    TrueTime when;
+    std::uint64_t order;
+    std::function<void()> what;
+    bool operator<(const Scheduled& other) const {
+      return when != other.when ? when > other.when : order > other.order;
+    }
+  };
+
+  const Options options_;
+  Rng rng_;
+  Faults faults_;
+  TrueTime now_ = 0;
+  TrueTime faults_end_ = 0;
+  std::uint64_t sequence_ = 0, hash_ = 0xCBF29CE484222325ull, events_ = 0, event_ids_ = 0, batches_ = 0;
+  int processes_ = 0, boots_ = 0, first_dials_ = 0;
+  std::priority_queue<Scheduled> queue_;
+
+  std::vector<CameraId> cameras_;
+  const SiteId site_ = SiteId::trusted("s");
+  std::unique_ptr<SimStore> store_;
+  std::unique_ptr<Checks> checks_;
+  double store_rate_ = 1.0;
+  Duration store_step_{};
+  TrueTime store_down_until_ = 0, store_stalled_until_ = 0;
+  std::vector<std::pair<TrueTime, TrueTime>> away_;  // when the store was not there
+  std::map<int, Version> highest_seen_;           // planted: the fence that remembers only the highest
+  std::set<std::uint64_t> accepted_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  const lease::HolderPolicy policy_;
+};
+
+}  // namespace weir::sim
