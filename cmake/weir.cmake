@@ -11,6 +11,7 @@ endif()
 add_library(weir_flags INTERFACE)
 target_compile_options(weir_flags INTERFACE
   -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers
+  -Wno-mismatched-new-delete  # GCC 12 finds one in Asio's coroutine frames that is none
   -fpch-preprocess)
 target_compile_definitions(weir_flags INTERFACE
   BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION)

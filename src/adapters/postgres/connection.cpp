@@ -1,6 +1,7 @@
 #include "connection.hpp"
 
 #include "weir/base/clock.hpp"
+#include "weir/base/log.hpp"
 #include "weir/base/result.hpp"
 
 #include <fmt/format.h>
@@ -67,6 +68,8 @@ Connection::Connection(const std::string& url, Duration connect_timeout, Duratio
     throw PgFailure("", why.substr(0, why.find('\n')));
   }
   PQsetnonblocking(conn_, 1);
+  // Without this libpq writes notices to stderr, between the lines of the log.
+  PQsetNoticeProcessor(conn_, [](void*, const char* text) { log::debug("store.notice", text); }, nullptr);
 }
 
 Connection::~Connection() { PQfinish(conn_); }

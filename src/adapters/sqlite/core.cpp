@@ -92,6 +92,7 @@ Core::Core(const std::string& path, LeaseLimits limits, std::function<WallTime()
   WEIR_ASSERT(q.next());
   state_ = {q.integer(0),    q.integer(1),    q.lease_time(2), q.wall(3),
             q.lease_time(4), q.lease_time(5), q.lease_time(6)};
+  if (state_.mark == WallTime{}) state_.mark = clock_();  // a new file: nobody was away
 }
 
 Core::~Core() = default;

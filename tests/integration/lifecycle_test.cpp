@@ -1,0 +1,32 @@
+// A control plane's life: it starts, answers, ends when told to, and comes back with what it knew.
+#include "stall.hpp"
+#include "weir_process.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::test {
+
+TEST(Lifecycle, Sigterm_EndsCleanly_AndTheStateIsThereAfterwards) {
+  TempDir folder;
+  WeirProcess plane(folder.path(), "sqlite:" + folder.path() + "/weir.db");
+  plane.furnish(2);
+  EXPECT_EQ(plane.get("/readyz").status, 200);
+  EXPECT_EQ(plane.terminate(), 0);
+  plane.start();
+  EXPECT_EQ(plane.get("/v1/cameras/cam-2").field("camera_uuid"), "cam-2");
+}
+
+TEST(Lifecycle, SecondControlPlaneOnOneFile_IsKeptOut) {
+  TempDir folder;
+  std::string database = "sqlite:" + folder.path() + "/weir.db";
+  WeirProcess plane(folder.path(), database);
+  std::string command = fmt::format("{} control-plane --db {} --listen 127.0.0.1:0 --auth-secret-file {}/auth.secret 2>&1",
+                                    WEIR_BINARY, database, folder.path());
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::string output(4096, '\0');
+  output.resize(std::fread(output.data(), 1, output.size(), pipe));
+  EXPECT_EQ(WEXITSTATUS(::pclose(pipe)), 1);
+  EXPECT_NE(output.find("in use by another control plane"), std::string::npos) << output;
+}
+
+}  // namespace weir::test
