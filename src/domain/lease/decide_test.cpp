@@ -1,0 +1,123 @@
+#include "weir/lease/decide.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::lease {
+
+namespace {
+
+const CameraId kCamera = CameraId::trusted("c");
+const Owner kA{RunnerId::trusted("a"), BootId::trusted("1")};
+const Owner kB{RunnerId::trusted("b"), BootId::trusted("2")};
+
+LeaseRow held(Owner owner, LeaseTime expires) {
+  LeaseRow row{kCamera};
+  row.owner = owner;
+  row.version = row.grant = Version::make(1, 7);
+  row.last_key = "k";
+  row.expires = expires;
+  row.ttl = 6s;
+  row.released = false;
+  return row;
+}
+
+Moment at(LeaseTime now) {
+  Moment moment{now};
+  moment.next = Version::make(1, 8);
+  return moment;
+}
+
+Decision acquire(const LeaseRow& row, const Owner& who, const Moment& moment, Facts facts = {}, std::string key = "new") {
+  Batch batch{Operation::acquire, who, 6s};
+  return decide(row, batch, {kCamera, {}, false, key}, moment, facts);
+}
+Decision renew(const LeaseRow& row, const Owner& who, Version version, const Moment& moment) {
+  Batch batch{Operation::renew, who, 6s};
+  return decide(row, batch, {kCamera, version}, moment, {});
+}
+
+}  // namespace
+
+TEST(Decide, ExpiredLease_IsNotTaken_DuringAHold) {
+  LeaseRow row = held(kA, LeaseTime(10s));
+  Moment moment = at(LeaseTime(11s));
+  moment.hold_until = LeaseTime(12s);
+  Decision kept = acquire(row, kB, moment);
+  EXPECT_EQ(kept.answer.outcome, Outcome::held);
+  EXPECT_EQ(kept.answer.why, Refusal::settling);
+  EXPECT_FALSE(kept.write);
+  moment.now = LeaseTime(12s);
+  EXPECT_EQ(acquire(row, kB, moment).answer.outcome, Outcome::granted);
+}
+
+TEST(Decide, FreeCamera_IsGranted_DuringAHold_ButNotAfterANewEpoch) {
+  LeaseRow row{kCamera};
+  Moment moment = at(LeaseTime(11s));
+  moment.hold_until = LeaseTime(20s);
+  EXPECT_EQ(acquire(row, kB, moment).answer.outcome, Outcome::granted);
+  moment.closed_until = LeaseTime(20s);
+  EXPECT_EQ(acquire(row, kB, moment).answer.why, Refusal::settling);
+}
+
+TEST(Decide, LeaseEndsExactlyAtItsExpiry) {
+  LeaseRow row = held(kA, LeaseTime(10s));
+  EXPECT_EQ(acquire(row, kB, at(LeaseTime(10s) - 1us)).answer.outcome, Outcome::held);
+  Decision taken = acquire(row, kB, at(LeaseTime(10s)));
+  EXPECT_EQ(taken.answer.outcome, Outcome::granted);
+  EXPECT_TRUE(taken.answer.stolen);
+  EXPECT_GT(taken.write->version, row.version);
+  EXPECT_EQ(taken.answer.previous, (Tenure{kA.boot, row.grant}));
+}
+
+TEST(Decide, OlderEpoch_GivesItsHolderANewTenure_WithoutAPrevious) {
+  LeaseRow row = held(kA, LeaseTime(10s));
+  Moment moment = at(LeaseTime(5s));
+  moment.epoch = 2;
+  moment.next = Version::make(2, 8);
+  moment.closed_until = LeaseTime(60s);
+  Decision anew = renew(row, kA, row.version, moment);
+  EXPECT_EQ(anew.answer.outcome, Outcome::granted);
+  EXPECT_EQ(anew.answer.grant, moment.next);
+  EXPECT_FALSE(anew.answer.previous);
+}
+
+TEST(Decide, VersionAboveEverythingDrawn_IsNotLost_ButProvesLostCommits) {
+  LeaseRow row = held(kA, LeaseTime(10s));
+  Decision odd = renew(row, kB, Version::make(1, 9), at(LeaseTime(5s)));
+  EXPECT_EQ(odd.answer.outcome, Outcome::unknown);
+  EXPECT_TRUE(odd.lost_commits);
+  // The row's own version in another's hands proves nothing.
+  Decision same = renew(row, kB, row.version, at(LeaseTime(5s)));
+  EXPECT_EQ(same.answer.outcome, Outcome::unknown);
+  EXPECT_FALSE(same.lost_commits);
+}
+
+TEST(Decide, AvoidedRunner_GetsTheCamera_WhenNobodyElseCan) {
+  LeaseRow row{kCamera};
+  Facts facts;
+  facts.avoided = true;
+  EXPECT_EQ(acquire(row, kA, at({}), facts).answer.outcome, Outcome::granted);
+  facts.other_eligible = true;
+  EXPECT_EQ(acquire(row, kA, at({}), facts).answer.why, Refusal::avoided);
+}
+
+TEST(Decide, AvoidDoubles_UpToSixteenMinutes) {
+  EXPECT_EQ(avoid_duration(1), 1min);
+  EXPECT_EQ(avoid_duration(3), 4min);
+  EXPECT_EQ(avoid_duration(5), 16min);
+  EXPECT_EQ(avoid_duration(50), 16min);
+}
+
+TEST(Decide, Fence_AcceptsOnlyTheRowsOwnVersion_OfTheCurrentEpoch) {
+  LeaseRow row = held(kA, LeaseTime(10s));
+  EXPECT_TRUE(fence_accepts(row, kA, row.version, 1));
+  EXPECT_FALSE(fence_accepts(row, kB, row.version, 1));
+  EXPECT_FALSE(fence_accepts(row, kA, Version::make(1, 6), 1));
+  EXPECT_FALSE(fence_accepts(row, kA, Version::make(1, 8), 1));
+  // A failover brought an older row back: its owner's successor may have been heard already.
+  EXPECT_FALSE(fence_accepts(row, kA, row.version, 2));
+  row.released = true;
+  EXPECT_FALSE(fence_accepts(row, kA, row.version, 1));
+}
+
+}  // namespace weir::lease
