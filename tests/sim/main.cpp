@@ -65,7 +65,7 @@ int run_seeds(const Arguments& args) {
   for (int t = 0; t < args.threads; ++t) threads.emplace_back(work);
   for (auto& thread : threads) thread.join();
   double took = seconds(boot_now() - start);
-  fmt::print("{} seeds, {} events in {:.1f} s: {:.0f} seeds/s\n", done.load(), events.load(), took,
+  fmt::print("NOTE: {} seeds, {} events in {:.1f} s: {:.0f} seeds/s\n", done.load(), events.load(), took,
              static_cast<double>(done) / took);
   if (!failed && done < args.seeds) fmt::print("the time was up before seed {}\n", args.first + args.seeds - 1);
   return failed || done < args.seeds ? 1 : 0;

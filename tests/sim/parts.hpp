@@ -99,6 +99,12 @@ class World {
     make_nodes();
   }
 
+  // What waits for a process that never went on holds that process: the circle is cut here.
+  ~World() {
+    for (auto& each : paused_)
+      if (auto process = each.lock()) process->waiting.clear();
+  }
+
   Outcome run();
 
  private:
@@ -222,6 +228,7 @@ class World {
   std::map<int, Version> highest_seen_;           // planted: the fence that remembers only the highest
   std::set<std::uint64_t> accepted_;
   std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::weak_ptr<Process>> paused_;
   const lease::HolderPolicy policy_;
 };
 

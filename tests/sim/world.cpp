@@ -61,6 +61,7 @@ void World::schedule_faults() {
 void World::pause(const std::shared_ptr<Process>& process, Duration how_long) {
   if (!process || process->paused || !process->alive) return;
   process->paused = true;
+  paused_.push_back(process);
   in(how_long, [process] {
     process->paused = false;
     auto waiting = std::exchange(process->waiting, {});

@@ -27,6 +27,16 @@ struct SingleBody {
   std::string shard;
 };
 
+namespace {
+bool has_control(std::string_view text) {
+  return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+}
+std::string shard_problem(const std::string& shard) {
+  bool sane = !shard.empty() && shard.size() <= 255 && !has_control(shard);
+  return sane ? "" : "must have 1 to 255 bytes without control characters";
+}
+}  // namespace
+
 template <class V>
 void head_fields(V& v, Head& h) {
   v.required("runner_id", h.runner);
@@ -45,7 +55,7 @@ void fields(V& v, SingleBody& b) {
   v.required("camera_uuid", b.camera);
   v.optional("version", b.version, json::range<std::int64_t>(0, kVersionMax));
   v.optional("avoid", b.avoid);
-  v.optional("shard_id", b.shard, json::length(1, 255));
+  v.optional("shard_id", b.shard, shard_problem);
 }
 
 namespace {
@@ -69,10 +79,7 @@ lease::Batch batch_of(const Head& head, Operation operation) {
 
 std::string_view text_of(const json::value& v) { return {v.get_string().data(), v.get_string().size()}; }
 
-bool sane_key(std::string_view key) {
-  return !key.empty() && key.size() <= kKeyBytesMax &&
-         std::ranges::none_of(key, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-}
+bool sane_key(std::string_view key) { return !key.empty() && key.size() <= kKeyBytesMax && !has_control(key); }
 
 // One item of a batch. Paths are made only when there is something to report at them.
 class ItemReader {

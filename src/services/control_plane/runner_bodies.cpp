@@ -16,6 +16,12 @@ std::string text_problem(const std::string& text) {
   return control ? "must not contain control characters" : "";
 }
 
+// A runner's own time stamp: kept as it is said, so it may be anything that is fit to be shown.
+std::string stamp_problem(const std::string& text) {
+  bool sane = !text.empty() && text.size() <= 64 && text_problem(text).empty();
+  return sane ? "" : "must have 1 to 64 bytes without control characters";
+}
+
 std::string capabilities_problem(const std::vector<std::string>& all) {
   bool sane = all.size() <= 64 && std::ranges::all_of(all, [](const std::string& each) {
                 return !each.empty() && each.size() <= 64 && text_problem(each).empty();
@@ -60,7 +66,7 @@ void fields(V& v, Beat& b) {
   v.optional("shards", b.shards, json::range(0, kCapacityMax));
   v.optional("cpu_pct", b.cpu_pct, json::range(0.0, 1e6));
   v.optional("mem_mb", b.mem_mb, json::range(0.0, 1e9));
-  v.optional("ts", b.ts, json::length(1, 64));
+  v.optional("ts", b.ts, stamp_problem);
 }
 
 template <class V>
