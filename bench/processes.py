@@ -1,0 +1,166 @@
+"""What a benchmark starts and watches: a private PostgreSQL, a control plane, a load generator. Each ends with its
+`with` block, and only by its own process id."""
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# ---- looking at processes ----
+
+def stat_fields(pid):
+    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+
+def cpu_seconds(pid):
+    """Of one process and of its children that have ended."""
+    fields = stat_fields(pid)
+    return sum(int(fields[i]) for i in (11, 12, 13, 14)) / TICKS
+
+
+def family_cpu_seconds(parent):
+    total = cpu_seconds(parent)
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and int(stat_fields(entry)[1]) == parent:
+                total += cpu_seconds(entry)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended while we looked
+    return total
+
+
+def memory_mb(pid, what="VmRSS"):
+    for line in open(f"/proc/{pid}/status"):
+        if line.startswith(what + ":"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+class Folder:
+    """A folder under /tmp that is removed with its block."""
+
+    def __enter__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="weir-bench-", dir="/tmp"))
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+# ---- PostgreSQL ----
+
+class Postgres:
+    """A private server on loopback. Durability is the default: every commit is flushed before it is answered."""
+
+    SETTINGS = {"shared_buffers": "256MB"}
+
+    def __init__(self, folder):
+        self.bin = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"),
+                       key=lambda path: float(path.parts[-3])).parent
+        self.folder, self.port = folder, free_port()
+
+    def call(self, program, *arguments, check=True, **more):
+        """As the user postgres where this is root, whom initdb refuses."""
+        words = [str(self.bin / program), *map(str, arguments)]
+        if os.geteuid() == 0:
+            words = ["runuser", "-u", "postgres", "--", *words]
+        done = subprocess.run(words, cwd="/tmp", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **more)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"{program} failed: {done.stdout[-2000:]}")
+        return done.stdout
+
+    def __enter__(self):
+        if os.geteuid() == 0:
+            os.chown(self.folder, pwd.getpwnam("postgres").pw_uid, -1)
+        self.call("initdb", "-D", self.folder / "data", "-A", "trust", "-U", "weir")
+        options = f"-c listen_addresses=127.0.0.1 -p {self.port} -k {self.folder}"
+        for name, value in self.SETTINGS.items():
+            options += f" -c {name}={value}"
+        # A file takes what the server says: a pipe would stay open for as long as it runs.
+        self.call("pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log", "-o", options, "start")
+        self.pid = int((self.folder / "data/postmaster.pid").read_text().split()[0])
+        self.call("createdb", *self.where(), "weir")
+        return self
+
+    def __exit__(self, *_):
+        self.call("pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop", check=False)
+
+    def where(self):
+        return ("-h", "127.0.0.1", "-p", str(self.port), "-U", "weir")
+
+    def url(self):
+        return f"postgres://weir@127.0.0.1:{self.port}/weir"
+
+    def sql(self, text):
+        return self.call("psql", *self.where(), "-d", "weir", "-v", "ON_ERROR_STOP=1", "-qtA", "-f", "-",
+                         input=text).strip()
+
+    def version(self):
+        return self.sql("SHOW server_version").split()[0]
+
+
+# ---- Weir ----
+
+class ControlPlane:
+    def __init__(self, build, folder, database, *more):
+        self.secret = folder / "auth.secret"
+        self.log = open(folder / "weir.log", "ab")
+        self.words = [build / "src/apps/weir", "control-plane", "--db", database, "--listen", "127.0.0.1:0",
+                      "--auth-secret-file", self.secret, "--state-dir", folder, *more]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        line = self.process.stdout.readline()
+        if "listening on" not in line:
+            raise RuntimeError(f"the control plane did not start; see {self.log.name}")
+        self.pid, self.port = self.process.pid, int(line.rsplit(":", 1)[1])
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+
+class Load:
+    """lease_load: one line in, one JSON line out."""
+
+    def __init__(self, build, plane, runners, leases_each, spares=0):
+        self.words = [str(word) for word in (build / "bench/lease_load", plane.port, plane.secret, runners, leases_each,
+                                             spares)]
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.pid = self.process.pid
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def ask(self, *words):
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the load generator ended during {words[0]}")
+        return json.loads(line)

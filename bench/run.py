@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks: ./dev bench [--quick] [NAME…]
+
+    bench/run.py [--quick] [--build DIR] [NAME…]
+
+Each benchmark measures Weir and, where there is one, a raw peer in the same run, prints a table and writes
+bench/results/NAME.json. A measure that misses its target is reported, not judged: the exit code is 0 unless a benchmark
+could not run.
+"""
+import argparse
+import pathlib
+import sys
+import traceback
+
+import leases
+import report
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BENCHMARKS = {"leases": leases.run}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the same measures in shorter runs")
+    parser.add_argument("--build", default="build/release", type=pathlib.Path, help="where the binaries are")
+    parser.add_argument("name", nargs="*", help=", ".join(BENCHMARKS))
+    options = parser.parse_args()
+    unknown = [name for name in options.name if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]}, but {', '.join(BENCHMARKS)}")
+    broken = 0
+    for name in options.name or BENCHMARKS:
+        try:
+            with report.Report(name, ROOT, options.quick) as results:
+                BENCHMARKS[name]((ROOT / options.build).resolve(), options.quick, results)
+        except Exception as failure:  # the next benchmark can still run
+            traceback.print_exc()
+            print(f"bench {name}: {failure}", file=sys.stderr)
+            broken += 1
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
