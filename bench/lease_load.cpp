@@ -2,7 +2,7 @@
 //
 //   lease_load --print-renew-statement        the SQL that a renew-batch becomes, for the peer
 //   lease_load PORT SECRET_FILE RUNNERS LEASES_EACH SPARES
-//     furnish                  adds tenant, site and cameras cam-0 …, and SPARES more, through the API
+//     furnish COUNT            adds tenant, site and cameras cam-0 … through the API
 //     acquire                  every runner takes its cameras in one acquire-batch
 //     hold SECONDS SINGLES     every runner renews in one batch every 2 s; beside it SINGLES single acquires a second
 //     saturate SECONDS WIRES   renews batches of runners in random order, as fast as WIRES connections can
@@ -92,7 +92,7 @@ class Runners {
     versions_.resize(static_cast<size_t>(runners) * static_cast<size_t>(leases_));
   }
 
-  void furnish();
+  void furnish(int cameras);
   void acquire();
   void hold(Span length, int singles_per_second);
   void saturate(Span length, int wires);
@@ -104,6 +104,7 @@ class Runners {
     net::Claims claims;
     claims.sub = sub;
     claims.role = role;
+    if (role == net::Role::runner) claims.tenant = TenantId::trusted("t-01");
     claims.expires = wall_now() + 6h;
     return key.sign(claims).reveal();
   }
@@ -152,7 +153,7 @@ void Runners::ask_all(int count, int wires, const std::function<std::string(int)
   for (Moment end = moment() + 10min; load.waiting() > 0 && moment() < end;) load.turn(end);
 }
 
-void Runners::furnish() {
+void Runners::furnish(int cameras) {
   int added = 0, failed = 0;
   auto judge = [&](int, const Answer& answer) { ++(answer.status == 201 ? added : failed); };
   ask_all(1, 1, [&](int) { return post_text("/v1/tenants", admin_, R"({"tenant_id":"t-01"})"); }, judge);
@@ -164,7 +165,7 @@ void Runners::furnish() {
                                  R"("rtsp_url":"rtsp://user:pass@192.0.2.10/stream{}"}})",
                                  camera(n), n));
   };
-  ask_all(runners_ * leases_ + spares_, 32, add, judge);
+  ask_all(cameras, std::min(cameras, 32), add, judge);
   reply(fmt::format(R"({{"added":{},"failed":{},"seconds":{:.3f}}})", added - 2, failed, as_seconds(moment() - begun)));
 }
 
@@ -358,7 +359,7 @@ int serve(int argc, char** argv) {
     std::string command;
     int length = 0, more = 0;
     words >> command >> length >> more;
-    if (command == "furnish") runners.furnish();
+    if (command == "furnish") runners.furnish(length);
     else if (command == "acquire") runners.acquire();
     else if (command == "hold") runners.hold(std::chrono::seconds(length), more);
     else if (command == "saturate") runners.saturate(std::chrono::seconds(length), more);

@@ -1,5 +1,7 @@
 #include "weir/base/blocking.hpp"
 
+#include "weir/base/clock.hpp"
+
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -22,7 +24,9 @@ asio::awaitable<void> JobQueue::submit(Job job) {
                 closed ? "the store is shut down" : "the store has more work waiting than it can take"});
       return job.done();
     }
-    jobs_.push_back(std::move(job));
+    job.give_up = boot_now() + kJobPatience;
+    if (job.urgent) jobs_.push_front(std::move(job));
+    else jobs_.push_back(std::move(job));
     lock.unlock();
     arrived_.notify_one();
   };
@@ -32,10 +36,16 @@ asio::awaitable<void> JobQueue::submit(Job job) {
 std::vector<Job> JobQueue::take(size_t most, Duration patience) {
   std::unique_lock lock(mutex_);
   arrived_.wait_for(lock, patience, [this] { return closed_ || !jobs_.empty(); });
-  std::vector<Job> taken;
+  std::vector<Job> taken, late;
+  Instant now = boot_now();
   while (!jobs_.empty() && taken.size() < most) {
-    taken.push_back(std::move(jobs_.front()));
+    (jobs_.front().give_up < now ? late : taken).push_back(std::move(jobs_.front()));
     jobs_.pop_front();
+  }
+  lock.unlock();
+  for (Job& job : late) {
+    job.fail({Errc::unavailable, "store_overloaded", "the store did not get to this in time"});
+    job.done();
   }
   return taken;
 }

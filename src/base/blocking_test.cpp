@@ -1,92 +1,80 @@
 #include "weir/base/blocking.hpp"
 
+#include "weir/base/clock.hpp"
+
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 namespace weir {
-namespace {
 
+namespace {
 namespace asio = boost::asio;
 
-struct Blocking : testing::Test {
-  asio::io_context io{1};
-  JobQueue queue{2};
-  std::vector<std::string> ended;
-
-  void ask(int number) {
-    asio::co_spawn(
-        io,
-        [this, number]() -> asio::awaitable<void> {
-          auto result = co_await run_blocking<int>(queue, [number]() -> Result<int> { return number; });
-          ended.push_back(result ? std::to_string(*result) : result.error().reason);
-        },
-        [](const std::exception_ptr&) {});
+// Submits jobs that write down their number, and what became of each.
+struct Rig {
+  asio::awaitable<void> submit(int number, bool urgent) {
+    std::function<Result<int>()> work = [this, number]() -> Result<int> {
+      ran.push_back(number);
+      return number;
+    };
+    Result<int> result = co_await run_blocking<int>(queue, std::move(work), urgent);
+    results.push_back(result ? "done" : result.error().reason);
   }
-  void work_once(size_t most = 10) {
-    for (Job& job : queue.take(most, 1s)) {
+  void spawn(int number, bool urgent = false) { asio::co_spawn(io, submit(number, urgent), asio::detached); }
+  void run_jobs(std::vector<Job> jobs) {
+    for (Job& job : jobs) {
       job.work();
       job.done();
     }
   }
+  asio::io_context io;
+  JobQueue queue{4};
+  std::vector<int> ran;
+  std::vector<std::string> results;
 };
-using Ended = std::vector<std::string>;
-
-TEST_F(Blocking, Work_RunsOnItsThread_AndResumesTheLoop) {
-  std::thread::id where;
-  bool resumed_here = false;
-  asio::co_spawn(
-      io,
-      [&]() -> asio::awaitable<void> {
-        auto result = co_await run_blocking<Nothing>(queue, [&]() -> Status {
-          where = std::this_thread::get_id();
-          return ok();
-        });
-        resumed_here = result && where != std::this_thread::get_id();
-      },
-      [](const std::exception_ptr&) {});
-  std::thread worker([&] { work_once(); });
-  io.run();
-  worker.join();
-  EXPECT_TRUE(resumed_here);
-}
-
-TEST_F(Blocking, AFullQueue_RefusesAtOnce) {
-  for (int i = 1; i <= 3; ++i) ask(i);
-  io.poll();
-  EXPECT_EQ(queue.waiting(), 2u);
-  EXPECT_EQ(ended, (Ended{"store_overloaded"}));
-  work_once();
-  io.poll();
-  EXPECT_EQ(ended, (Ended{"store_overloaded", "1", "2"}));
-}
-
-TEST_F(Blocking, Closing_FailsWhatWaits_AndWhatComesLater) {
-  ask(1);
-  io.poll();
-  queue.close();
-  ask(2);
-  io.poll();
-  EXPECT_TRUE(queue.closed());
-  EXPECT_EQ(ended, (Ended{"store_closed", "store_closed"}));
-  EXPECT_TRUE(queue.take(1, 0s).empty());
-}
-
-TEST_F(Blocking, Taking_IsBounded_AndInOrder) {
-  ask(1);
-  ask(2);
-  io.poll();
-  work_once(1);
-  io.poll();
-  EXPECT_EQ(ended, (Ended{"1"}));
-  EXPECT_EQ(queue.waiting(), 1u);
-  work_once(1);
-  io.poll();
-  EXPECT_EQ(ended, (Ended{"1", "2"}));
-  EXPECT_TRUE(queue.take(1, 0s).empty());
-}
-
 }  // namespace
+
+TEST(JobQueue, JobsRunInOrder_UrgentOnesFirst) {
+  Rig rig;
+  rig.spawn(1);
+  rig.spawn(2);
+  rig.spawn(3, true);
+  rig.io.poll();
+  rig.run_jobs(rig.queue.take(10, 1s));
+  rig.io.restart();
+  rig.io.poll();
+  EXPECT_EQ(rig.ran, (std::vector<int>{3, 1, 2}));
+  EXPECT_EQ(rig.results, (std::vector<std::string>{"done", "done", "done"}));
+}
+
+TEST(JobQueue, FullQueue_FailsAtOnce) {
+  Rig rig;
+  for (int n = 0; n < 5; ++n) rig.spawn(n);
+  rig.io.poll();
+  EXPECT_EQ(rig.results, std::vector<std::string>{"store_overloaded"});
+  rig.queue.close();
+  rig.io.restart();
+  rig.io.poll();
+  EXPECT_EQ(rig.results.size(), 5u);
+  EXPECT_EQ(rig.results.back(), "store_closed");
+  EXPECT_TRUE(rig.ran.empty());
+}
+
+TEST(JobQueue, JobWhoseAskerHasGivenUp_IsNotRun) {
+  Rig rig;
+  rig.spawn(1);
+  rig.io.poll();
+  // Nobody takes it until its patience is over.
+  Instant limit = boot_now() + kJobPatience + 10ms;
+  std::vector<Job> taken;
+  while (boot_now() < limit) rig.io.run_for(std::chrono::milliseconds(20));
+  taken = rig.queue.take(10, Duration(0));
+  EXPECT_TRUE(taken.empty());
+  rig.io.restart();
+  rig.io.poll();
+  EXPECT_EQ(rig.results, std::vector<std::string>{"store_overloaded"});
+}
+
 }  // namespace weir

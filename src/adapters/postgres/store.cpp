@@ -35,7 +35,6 @@ struct PostgresStore::State {
   JobQueue jobs{kQueueMax};
   std::mutex migrating;
   std::atomic<bool> migrated{false};
-  std::atomic<bool> reported_away{false};
   std::vector<std::thread> threads;
 
   std::unique_ptr<Connection> connect();
@@ -43,8 +42,8 @@ struct PostgresStore::State {
   void run(Job& job, std::unique_ptr<Connection>& session, Instant& retry_at);
 
   template <class T>
-  Async<T> call(std::function<Result<T>(Connection&)> work) {
-    return run_blocking<T>(jobs, [work = std::move(work)]() -> Result<T> { return work(*t_session); });
+  Async<T> call(std::function<Result<T>(Connection&)> work, bool urgent = false) {
+    return run_blocking<T>(jobs, [work = std::move(work)]() -> Result<T> { return work(*t_session); }, urgent);
   }
 };
 
@@ -55,7 +54,6 @@ std::unique_ptr<Connection> PostgresStore::State::connect() {
     if (!migrated) migrate(*session);
     migrated = true;
   }
-  if (reported_away.exchange(false)) log::info("store.reachable", "PostgreSQL answers again");
   return session;
 }
 
@@ -70,10 +68,12 @@ void PostgresStore::State::run(Job& job, std::unique_ptr<Connection>& session, I
     job.work();
   } catch (const PgFailure& failure) {
     job.fail(unavailable(failure.what()));
-    if (!session || session->broken()) {
-      retry_at = boot_now() + kReconnectPause;
-      if (!reported_away.exchange(true)) log::warn("store.unreachable", failure.what());
-    }
+    // A server that became a standby, or is going down, keeps its sessions; the next one may find the new primary.
+    if (failure.sqlstate == "25006" || failure.sqlstate.starts_with("57P")) session.reset();
+    if (!session || session->broken()) retry_at = boot_now() + kReconnectPause;
+  } catch (const std::exception& failure) {
+    session.reset();
+    job.fail(unavailable(failure.what()));
   }
 }
 
@@ -103,7 +103,6 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(boost::asio::io_conte
     std::string_view what = failure.what();
     if (what.find("newer Weir") != std::string_view::npos) return Error{Errc::conflict, "newer_schema", std::string(what)};
     log::warn("store.unreachable", failure.what());
-    state->reported_away = true;
   }
   return std::unique_ptr<PostgresStore>(new PostgresStore(std::move(state)));
 }
@@ -131,7 +130,8 @@ Async<std::vector<lease::Answer>> PostgresStore::apply(lease::Batch batch) {
       [batch = std::move(batch), limits = state_->config.limits](C& c) { return postgres::apply(c, batch, limits); });
 }
 Async<TickReport> PostgresStore::tick() {
-  return state_->call<TickReport>([limits = state_->config.limits](C& c) { return postgres::tick(c, limits); });
+  // Before all that waits: a tick that queues behind a flood would look like a store that was away.
+  return state_->call<TickReport>([limits = state_->config.limits](C& c) { return postgres::tick(c, limits); }, true);
 }
 Async<LeaseView> PostgresStore::revoke(CameraId camera, TenantId tenant) {
   return state_->call<LeaseView>([=, limits = state_->config.limits](C& c) { return postgres::revoke(c, camera, tenant, limits); });

@@ -1,7 +1,8 @@
 // JobQueue: how the loop hands work to the thread of a library that blocks, and hears back.
 //
 // The loop `submit`s a job and is resumed on its own thread when the job has ended; worker threads `take` jobs. The
-// queue is bounded: when it is full, a job fails at once instead of waiting for ever. Closing fails what still waits.
+// queue is bounded: when it is full, a job fails at once instead of waiting for ever, and a job whose turn does not come
+// within kJobPatience fails as well. Closing fails what still waits.
 // `submit` belongs to the loop's thread; the rest may be called from any.
 #pragma once
 
@@ -23,7 +24,13 @@ struct Job {
   std::function<void()> work;            // on the worker's thread
   std::function<void(Error)> fail;       // instead of `work`, or after it when its effect was undone
   std::function<void()> done = {};       // resumes the submitter; set by the queue
+  bool urgent = false;                   // goes before everything that waits
+  Instant give_up = Instant::max();      // not begun by then: fails, because its asker has given up; set by the queue
 };
+
+// How long a job may wait for its turn. A lease attempt is abandoned after a second: work for nobody must not delay
+// work for somebody.
+inline constexpr Duration kJobPatience = 1s;
 
 class JobQueue {
  public:
@@ -45,12 +52,13 @@ class JobQueue {
 
 // Runs `work` through the queue and returns what it returned.
 template <class T>
-boost::asio::awaitable<Result<T>> run_blocking(JobQueue& queue, std::function<Result<T>()> work) {
+boost::asio::awaitable<Result<T>> run_blocking(JobQueue& queue, std::function<Result<T>()> work, bool urgent = false) {
   auto result = std::make_shared<Result<T>>(Error{Errc::unavailable, "store_closed", "the store is shut down"});
   // Named, not a braced temporary: GCC 12 destroys an aggregate built inside a co_await expression twice.
   Job job;
   job.work = [result, work = std::move(work)] { *result = work(); };
   job.fail = [result](Error error) { *result = std::move(error); };
+  job.urgent = urgent;
   co_await queue.submit(std::move(job));
   co_return std::move(*result);
 }
