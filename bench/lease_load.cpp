@@ -125,8 +125,8 @@ class Runners {
 };
 
 std::string Runners::body(int n, const std::function<std::string(int camera)>& more) const {
-  std::string out = fmt::format(R"({{"runner_id":"{}","boot_id":"{}","ttl_seconds":{},"items":[)", runner(n), kBoot,
-                                kTtlSeconds);
+  std::string out =
+      fmt::format(R"({{"runner_id":"{}","boot_id":"{}","ttl_seconds":{},"items":[)", runner(n), kBoot, kTtlSeconds);
   for (int each = n * leases_; each < (n + 1) * leases_; ++each)
     out += fmt::format(R"({}{{"camera_uuid":"{}",{}}})", each == n * leases_ ? "" : ",", camera(each), more(each));
   return out + "]}";
@@ -156,8 +156,10 @@ void Runners::ask_all(int count, int wires, const std::function<std::string(int)
 void Runners::furnish(int cameras) {
   int added = 0, failed = 0;
   auto judge = [&](int, const Answer& answer) { ++(answer.status == 201 ? added : failed); };
-  ask_all(1, 1, [&](int) { return post_text("/v1/tenants", admin_, R"({"tenant_id":"t-01"})"); }, judge);
-  ask_all(1, 1, [&](int) { return post_text("/v1/sites", admin_, R"({"site_id":"s-01","tenant_id":"t-01"})"); }, judge);
+  ask_all(
+      1, 1, [&](int) { return post_text("/v1/tenants", admin_, R"({"tenant_id":"t-01"})"); }, judge);
+  ask_all(
+      1, 1, [&](int) { return post_text("/v1/sites", admin_, R"({"site_id":"s-01","tenant_id":"t-01"})"); }, judge);
   Moment begun = moment();
   auto add = [&](int n) {
     return post_text("/v1/cameras", admin_,
@@ -197,8 +199,7 @@ void Runners::acquire() {
   renewals_.clear();
   for (int n = 0; n < runners_; ++n) {
     auto version = [&](int each) { return fmt::format(R"("version":{})", versions_[static_cast<size_t>(each)]); };
-    renewals_.push_back(
-        post_text("/v1/leases/camera/renew-batch", tokens_[static_cast<size_t>(n)], body(n, version)));
+    renewals_.push_back(post_text("/v1/leases/camera/renew-batch", tokens_[static_cast<size_t>(n)], body(n, version)));
   }
   reply(fmt::format(R"({{{},"seconds":{:.3f}}})", tally.json(), as_seconds(took)));
 }

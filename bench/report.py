@@ -9,12 +9,14 @@ import sys
 import time
 
 
-def machine():
-    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "?")
+def machine(parts):
+    model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+                 platform.machine())
     memory = next(int(line.split()[1]) for line in open("/proc/meminfo") if line.startswith("MemTotal"))
     system = next((line.split("=", 1)[1].strip().strip('"') for line in open("/etc/os-release")
                    if line.startswith("PRETTY_NAME")), platform.system())
-    return f"{len(os.sched_getaffinity(0))} cores {model}, {memory / 2**20:.0f} GiB, {system}, Linux {platform.release()}"
+    cores = len(os.sched_getaffinity(0))
+    return ", ".join([f"{cores} cores {model}", f"{memory / 2**20:.0f} GiB", system, *parts])
 
 
 def commit(root):
@@ -33,6 +35,7 @@ class Report:
     def __init__(self, name, root, quick):
         self.name, self.root, self.quick = name, root, quick
         self.measures, self.started = [], time.monotonic()
+        self.parts = []  # versions of what else took part
 
     def __enter__(self):
         return self
@@ -78,7 +81,7 @@ class Report:
     def __exit__(self, kind, failure, trace):
         if kind:
             return
-        whole = {"name": self.name, "machine": machine(), "commit": commit(self.root), "quick": self.quick,
+        whole = {"name": self.name, "machine": machine(self.parts), "commit": commit(self.root), "quick": self.quick,
                  "measures": self.measures}
         folder = pathlib.Path(self.root, "bench", "results")
         folder.mkdir(exist_ok=True)
@@ -86,4 +89,5 @@ class Report:
         draft = path.with_suffix(".tmp")
         draft.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
         draft.replace(path)
-        print(f"{self.name}{' (quick)' if self.quick else ''} on {whole['machine']}\n{self.table()}\n{path}", flush=True)
+        title = f"{self.name}{' (quick)' if self.quick else ''} on {whole['machine']}"
+        print(f"{title}\n{self.table()}\n{path}", flush=True)

@@ -9,11 +9,14 @@ could not run.
 """
 import argparse
 import pathlib
+import signal
 import sys
 import traceback
 
-import leases
-import report
+sys.dont_write_bytecode = True  # the checkout stays as it was
+
+import leases  # noqa: E402
+import report  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BENCHMARKS = {"leases": leases.run}
@@ -28,6 +31,7 @@ def main():
     unknown = [name for name in options.name if name not in BENCHMARKS]
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]}, but {', '.join(BENCHMARKS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started ends on the way out
     broken = 0
     for name in options.name or BENCHMARKS:
         try:
@@ -41,4 +45,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -34,8 +34,7 @@ Wire::Wire(std::uint16_t port) : in_(kRoom, '\0') {
   int on = 1;
   if (fd_ < 0 || ::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0)
     trouble_ = fmt::format("cannot connect: {}", std::strerror(errno));
-  else
-    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  else ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 Wire::~Wire() {

@@ -13,8 +13,8 @@
 namespace weir::bench {
 
 struct Answer {
-  int status = 0;             // 0: the connection broke; `body` says how
-  std::string_view body;      // until the next request
+  int status = 0;         // 0: the connection broke; `body` says how
+  std::string_view body;  // until the next request
 };
 
 class Wire {

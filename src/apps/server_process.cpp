@@ -10,6 +10,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/address.hpp>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -62,6 +63,14 @@ Secret comparable(const Settings& s, const SettingSpec& spec) {
   return {};
 }
 
+// Each connection is a descriptor, and most systems start a program with 1024 but allow it far more.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void end_stuck_process(int) {
   constexpr std::string_view said = "weir: the shutdown took longer than its grace; ended without it\n";
   [[maybe_unused]] ssize_t ignored = ::write(2, said.data(), said.size());
@@ -84,6 +93,7 @@ ServerProcess::ServerProcess(const Arguments& arguments, Settings settings)
 
 Status ServerProcess::start(const Secret& database_url) {
   std::signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
   TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
   TRY(store, open_store(io_, database_url, static_cast<int>(settings_.integer("database_pool_size")),
                         {.ttl_max = settings_.duration("lease_ttl_max_s"),

@@ -22,8 +22,9 @@ constexpr SettingSpec kTable[] = {
      "control-plane up"},
     {"database_url", Kind::secret, "", "URL",
      "The store: sqlite:PATH or postgres://…; empty means SQLite in state_dir/weir.db.", "control-plane"},
-    {"database_pool_size", Kind::integer, "4", "connections",
-     "How many PostgreSQL connections one control plane opens; SQLite always has one writer.", "control-plane", 1, 64},
+    {"database_pool_size", Kind::integer, "16", "connections",
+     "How many PostgreSQL connections one control plane opens, and so how many commits share one flush of the disk; "
+     "SQLite always has one writer.", "control-plane", 1, 64},
     {"state_dir", Kind::text, ".weir", "path",
      "The folder that holds what a single machine keeps: the SQLite store, the secret, the address of `weir up`.",
      "up control-plane token admin"},

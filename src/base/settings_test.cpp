@@ -81,7 +81,7 @@ TEST(Settings, Flag_BeatsEnvironment_BeatsFile_BeatsDefault) {
   EXPECT_EQ(loaded->origin("listen"), "environment LISTEN");
   EXPECT_EQ(loaded->text("state_dir"), "from-file");
   EXPECT_EQ(loaded->origin("state_dir"), "file weir.yaml:4");
-  EXPECT_EQ(loaded->integer("database_pool_size"), 4);
+  EXPECT_EQ(loaded->integer("database_pool_size"), 16);
   EXPECT_EQ(loaded->origin("database_pool_size"), "default");
   EXPECT_EQ(loaded->origin("log_dir"), "default") << "an empty variable counts as not set";
 }

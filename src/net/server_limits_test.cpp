@@ -50,8 +50,7 @@ TEST(HttpServer, BadTarget_Answers400_NamingTheField) {
   Usual server;
   RawClient client(server.port());
   for (std::string_view target : {"/v1/things/%", "/v1/things/%zz", "/v1/things/%00", "/v1/things/%0a",
-                                  "/v1/things/%ff",
-                                  "/v1/things/%7f", "/v1/things/\xC3\x28", "ok"}) {
+                                  "/v1/things/%ff", "/v1/things/%7f", "/v1/things/\xC3\x28", "ok"}) {
     client.send(get(target));
     std::string answer = client.read_answer();
     EXPECT_EQ(status_of(answer), 400) << target;

@@ -133,9 +133,8 @@ TEST(HttpServer, UnknownPath_Answers404_AndGoesOn) {
 
 TEST(HttpServer, LargeAnswer_ArrivesWhole) {
   RunningServer server;
-  server.router.add(Method::get, "/big", [](Request&) -> asio::awaitable<Response> {
-    co_return Response::text(std::string(8 << 20, 'a'));
-  });
+  server.router.add(Method::get, "/big",
+                    [](Request&) -> asio::awaitable<Response> { co_return Response::text(std::string(8 << 20, 'a')); });
   RawClient client(server.start());
   client.send(get("/big"));
   EXPECT_GT(client.read_answer().size(), size_t{8 << 20});

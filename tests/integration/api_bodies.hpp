@@ -1,6 +1,6 @@
 // Every route that takes a body, with a body it accepts and what each of its fields may be. Tests of bad input derive
-// their questions from this table. The places (t1, s1, cam-1 …) are those of WeirProcess::furnish; `{V}` stands for the
-// version of a lease that runner-1 holds on cam-1. Plain values.
+// their questions from this table. The places (t1, s1, cam-1 ...) are those of WeirProcess::furnish; `{V}` stands for
+// the version of a lease that runner-1 holds on cam-1. Plain values.
 #pragma once
 
 #include "weir/net/http.hpp"
@@ -25,8 +25,8 @@ struct BodyRoute {
   std::string target;
   std::string body;
   std::vector<Field> fields;
-  bool strict = false;          // refuses fields it does not know
-  bool empty_allowed = false;   // no body at all is a question too
+  bool strict = false;         // refuses fields it does not know
+  bool empty_allowed = false;  // no body at all is a question too
 };
 
 inline std::vector<Field> with_prefix(const std::string& prefix, std::vector<Field> fields) {
@@ -96,7 +96,8 @@ inline std::string camera_body(const std::string& camera) {
   return R"({"camera_uuid":")" + camera +
          R"(","tenant_id":"t1","site_id":"s1","name":"gate","rtsp_url":"rtsp://u:p@camera.example/1",
       "substream_url":"rtsp://u:p@camera.example/2","enabled":true,"processing":"lease","transport":"tcp",
-      "decode":"adaptive","zones":[{"zone_id":1,"name":"z","kind":"include","priority":7,"polygon":[[0,0],[90,0],[90,90]],
+      "decode":"adaptive","zones":[{"zone_id":1,"name":"z","kind":"include","priority":7,
+      "polygon":[[0,0],[90,0],[90,90]],
       "allow_labels":["person"],"min_score":0.5}],"motion_gating":{"enabled":true,"downscale":0.5,"min_area_px":100,
       "cooldown_frames":2},"allow_labels":["person","car"],"min_score":0.3,"zone_test":"iou","iou_threshold":0.2,
       "max_fps":6,"max_sessions":2,"frame_size":{"width":640,"height":480},"crop":{"x":0,"y":0,"width":100,"height":90},
@@ -147,16 +148,33 @@ inline std::vector<BodyRoute> place_body_routes() {
   std::vector<Field> zone_in_path = of_zone;
   zone_in_path[0].required = false;
   return {
-      {post, "/v1/tenants", R"({"tenant_id":"t-new","name":"New"})",
-       {{"tenant_id", Kind::id, true}, {"name", Kind::text}}, true},
-      {post, "/v1/sites", R"({"site_id":"s-new","tenant_id":"t1","name":"New","capacity":5,"refill_rate":60})",
-       {{"site_id", Kind::id, true}, {"tenant_id", Kind::id, true}, {"name", Kind::text},
-        {"capacity", Kind::number, false, "0", "10001"}, {"refill_rate", Kind::number, false, "-1", "100001"}}, true},
-      {put, "/v1/sites/s1/budget", R"({"capacity":20,"refill_rate":120,"tokens":5})",
-       {{"capacity", Kind::number, true, "0", "10001"}, {"refill_rate", Kind::number, true, "-1", "100001"},
-        {"tokens", Kind::number, false, "-1", "21"}}, true},
-      {post, "/v1/sites/s1/budget/consume", R"({"camera_uuid":"cam-1","grant_version":{V}})",
-       {{"camera_uuid", Kind::id}, {"grant_version", Kind::whole, false, "0", kVersionAbove}}, false, true},
+      {post,
+       "/v1/tenants",
+       R"({"tenant_id":"t-new","name":"New"})",
+       {{"tenant_id", Kind::id, true}, {"name", Kind::text}},
+       true},
+      {post,
+       "/v1/sites",
+       R"({"site_id":"s-new","tenant_id":"t1","name":"New","capacity":5,"refill_rate":60})",
+       {{"site_id", Kind::id, true},
+        {"tenant_id", Kind::id, true},
+        {"name", Kind::text},
+        {"capacity", Kind::number, false, "0", "10001"},
+        {"refill_rate", Kind::number, false, "-1", "100001"}},
+       true},
+      {put,
+       "/v1/sites/s1/budget",
+       R"({"capacity":20,"refill_rate":120,"tokens":5})",
+       {{"capacity", Kind::number, true, "0", "10001"},
+        {"refill_rate", Kind::number, true, "-1", "100001"},
+        {"tokens", Kind::number, false, "-1", "21"}},
+       true},
+      {post,
+       "/v1/sites/s1/budget/consume",
+       R"({"camera_uuid":"cam-1","grant_version":{V}})",
+       {{"camera_uuid", Kind::id}, {"grant_version", Kind::whole, false, "0", kVersionAbove}},
+       false,
+       true},
       {post, "/v1/cameras", camera_body("cam-new"), camera_fields(), true},
       {put, "/v1/cameras/cam-1", camera_body("cam-1"), camera_fields(), true},
       {patch, "/v1/cameras/cam-1", camera_body("cam-1"), camera_fields(), true},
@@ -179,23 +197,36 @@ inline std::vector<BodyRoute> runner_body_routes() {
                                    {"ts", Kind::text, false, "", "", 64}};
   const std::string numbers = R"("streams_owned":2,"shards":1,"cpu_pct":12.5,"mem_mb":99,"ts":"2024-01-01T00:00:00Z"})";
   return {
-      {post, "/v1/runners/register",
+      {post,
+       "/v1/runners/register",
        R"({"runner_id":"runner-1","tenant_id":"t1","site_id":"s1","boot_id":"b1","deployment_group":"g",
            "deployment_version":"v","host":"h","port":8080,"metrics_port":9107,"capacity":40,"capacity_streams":41,
            "capabilities":["gpu"]})",
-       {{"runner_id", Kind::id, true}, {"tenant_id", Kind::id}, {"site_id", Kind::id}, {"boot_id", Kind::id},
-        {"deployment_group", Kind::text}, {"deployment_version", Kind::text}, {"host", Kind::text},
-        {"port", Kind::whole, false, "-1", "65536"}, {"metrics_port", Kind::whole, false, "-1", "65536"},
-        {"capacity", Kind::whole, false, "-1", "100001"}, {"capacity_streams", Kind::whole, false, "-1", "100001"},
-        {"capabilities", Kind::list}, {"capabilities[0]", Kind::text, true, "", "", 64}}},
+       {{"runner_id", Kind::id, true},
+        {"tenant_id", Kind::id},
+        {"site_id", Kind::id},
+        {"boot_id", Kind::id},
+        {"deployment_group", Kind::text},
+        {"deployment_version", Kind::text},
+        {"host", Kind::text},
+        {"port", Kind::whole, false, "-1", "65536"},
+        {"metrics_port", Kind::whole, false, "-1", "65536"},
+        {"capacity", Kind::whole, false, "-1", "100001"},
+        {"capacity_streams", Kind::whole, false, "-1", "100001"},
+        {"capabilities", Kind::list},
+        {"capabilities[0]", Kind::text, true, "", "", 64}}},
       {post, "/v1/runners/heartbeat", R"({"runner_id":"runner-1",)" + numbers,
        join({{"runner_id", Kind::id, true}}, beat)},
       {put, "/v1/runners/runner-1/heartbeat", "{" + numbers, beat, false, true},
       {post, "/v1/runners/runner-1/heartbeat", "{" + numbers, beat, false, true},
-      {patch, "/v1/runners/runner-1", R"({"cordoned":false,"drain_mode":"none","capacity_streams":40})",
+      {patch,
+       "/v1/runners/runner-1",
+       R"({"cordoned":false,"drain_mode":"none","capacity_streams":40})",
        {{"cordoned", Kind::flag}, {"drain_mode", Kind::word}, {"capacity_streams", Kind::whole, false, "-1", "100001"}},
        true},
-      {post, "/v1/runners/runner-1/release-all", R"({"boot_id":"b9","will":"no such will"})",
+      {post,
+       "/v1/runners/runner-1/release-all",
+       R"({"boot_id":"b9","will":"no such will"})",
        {{"boot_id", Kind::id, true}}},
   };
 }

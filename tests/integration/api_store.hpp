@@ -11,6 +11,9 @@
 namespace weir::test {
 
 enum class StoreKind { sqlite, postgres };
+inline void PrintTo(StoreKind kind, std::ostream* out) {
+  *out << (kind == StoreKind::sqlite ? "SQLite" : "PostgreSQL");
+}
 
 // A new, empty store; for SQLite a file in `folder`.
 inline Result<std::string> new_store(StoreKind kind, const TempDir& folder) {
@@ -42,8 +45,8 @@ inline std::string store_name(const testing::TestParamInfo<StoreKind>& about) {
 }  // namespace weir::test
 
 // GTEST_SKIP leaves only the function it stands in.
-#define START_OR_SKIP(...)     \
-  start(__VA_ARGS__);          \
+#define START_OR_SKIP(...) \
+  start(__VA_ARGS__);      \
   if (IsSkipped() || HasFatalFailure()) return
-#define INSTANTIATE_OVER_BOTH_STORES(Suite)                                                                   \
+#define INSTANTIATE_OVER_BOTH_STORES(Suite) \
   INSTANTIATE_TEST_SUITE_P(Stores, Suite, testing::Values(StoreKind::sqlite, StoreKind::postgres), store_name)

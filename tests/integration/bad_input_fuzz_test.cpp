@@ -32,9 +32,10 @@ class Mutator {
 
   // Changes bytes: what comes out is mostly no JSON any more.
   std::string bytes(std::string text) {
-    static const std::vector<std::string> odd = {"null",  "-1",       "1e999", "\\u0000", "\"",  "{",    "[[[[", "\xFF",
-                                                 "99999999999999999999", "\\ud800", "}",  "\\",   ",",    ":",    "1e-400",
-                                                 "\xC3\xA9", "\\uFFFF", "-0",    "0.1e1",   "\r\n", "true", "\t",   "]"};
+    static const std::vector<std::string> odd = {
+        "null",    "-1",   "1e999", "\\u0000", "\"", "{",      "[[[[",     "\xFF",    "99999999999999999999",
+        "\\ud800", "}",    "\\",    ",",       ":",  "1e-400", "\xC3\xA9", "\\uFFFF", "-0",
+        "0.1e1",   "\r\n", "true",  "\t",      "]"};
     for (size_t changes = 1 + below(4); changes > 0; --changes) {
       size_t at = text.empty() ? 0 : below(text.size());
       switch (below(5)) {
@@ -59,8 +60,8 @@ class Mutator {
         case 1: place = json::value(somewhere(others[below(others.size())])); break;
         case 2:
           if (place.is_object() && !place.get_object().empty())
-            place.get_object().erase(std::next(place.get_object().begin(),
-                                               static_cast<std::ptrdiff_t>(below(place.get_object().size()))));
+            place.get_object().erase(
+                std::next(place.get_object().begin(), static_cast<std::ptrdiff_t>(below(place.get_object().size()))));
           break;
         default:
           if (place.is_array() && !place.get_array().empty())
@@ -74,9 +75,9 @@ class Mutator {
   }
 
   std::string target(std::string text) {
-    static const std::vector<std::string> odd = {"/",   "%2F",     "?",         "&",      "=",    "%00",         "%FF", "..",
-                                                 "//",  "limit=7", "?cursor=x", "%C3%A9", "#",    "?limit=1e9",  "+",   "%",
-                                                 ";x",  "*",       "[0]",       "~",      "\xFF", "?enabled=no", "@",   "api"};
+    static const std::vector<std::string> odd = {
+        "/", "%2F",        "?", "&", "=",  "%00", "%FF", "..", "//",   "limit=7",     "?cursor=x", "%C3%A9",
+        "#", "?limit=1e9", "+", "%", ";x", "*",   "[0]", "~",  "\xFF", "?enabled=no", "@",         "api"};
     for (size_t changes = 1 + below(2); changes > 0; --changes) {
       size_t at = 1 + below(text.size());
       if (below(3) == 0) text.erase(std::min(at, text.size()), 1 + below(4));
@@ -90,8 +91,8 @@ class Mutator {
     json::value* place = &root;
     while (below(4) != 0) {
       if (place->is_object() && !place->get_object().empty())
-        place = &std::next(place->get_object().begin(),
-                           static_cast<std::ptrdiff_t>(below(place->get_object().size())))->value();
+        place = &std::next(place->get_object().begin(), static_cast<std::ptrdiff_t>(below(place->get_object().size())))
+                     ->value();
       else if (place->is_array() && !place->get_array().empty())
         place = &place->get_array()[below(place->get_array().size())];
       else break;
@@ -100,10 +101,33 @@ class Mutator {
   }
   const json::value& somewhere(const json::value& root) { return somewhere(const_cast<json::value&>(root)); }
   json::value odd_value() {
-    static const json::array odd = {
-        nullptr, true, false, 0, -1, 1, INT64_MAX, INT64_MIN, UINT64_MAX, 0.5, -1e308, 1e308, 1e-320, "", "0", "runner-1",
-        "cam-1", "\n", "../../x", "'; DROP TABLE cameras; --", "%s%n", std::string(70'000, 'y'), "\xF0\x9F\x8E\xA5",
-        json::array{}, json::object{}, json::array{nullptr}, json::object{{"", ""}}};
+    static const json::array odd = {nullptr,
+                                    true,
+                                    false,
+                                    0,
+                                    -1,
+                                    1,
+                                    INT64_MAX,
+                                    INT64_MIN,
+                                    UINT64_MAX,
+                                    0.5,
+                                    -1e308,
+                                    1e308,
+                                    1e-320,
+                                    "",
+                                    "0",
+                                    "runner-1",
+                                    "cam-1",
+                                    "\n",
+                                    "../../x",
+                                    "'; DROP TABLE cameras; --",
+                                    "%s%n",
+                                    std::string(70'000, 'y'),
+                                    "\xF0\x9F\x8E\xA5",
+                                    json::array{},
+                                    json::object{},
+                                    json::array{nullptr},
+                                    json::object{{"", ""}}};
     return odd[below(odd.size())];
   }
 
@@ -197,9 +221,10 @@ TEST(Garbage, RandomBytes_AreRefusedOrIgnored_AndTheConnectionEnds) {
 TEST(Garbage, HalfRequests_CostNothing) {
   TempDir folder;
   WeirProcess process(folder.path(), database_in(folder));
-  std::string whole = fmt::format("POST /v1/tenants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n"
-                                  "Content-Length: 18\r\n\r\n{{\"tenant_id\":\"t1\"}}",
-                                  process.token("admin").reveal());
+  std::string whole = fmt::format(
+      "POST /v1/tenants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n"
+      "Content-Length: 18\r\n\r\n{{\"tenant_id\":\"t1\"}}",
+      process.token("admin").reveal());
   for (size_t bytes = 1; bytes < whole.size(); bytes += 3) {
     RawSocket socket(process);
     ASSERT_TRUE(socket.send(std::string_view(whole).substr(0, bytes)));

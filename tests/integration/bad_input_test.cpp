@@ -1,5 +1,5 @@
-// Wrong questions of every kind: each is answered with a 4xx that names the field, never with a 5xx or with silence, and
-// the control plane goes on as if nothing had been.
+// Wrong questions of every kind: each is answered with a 4xx that names the field, never with a 5xx or with silence,
+// and the control plane goes on as if nothing had been.
 #include "api_bodies.hpp"
 #include "api_socket.hpp"
 #include "api_store.hpp"
@@ -36,10 +36,23 @@ std::vector<Wrong> wrong_texts(const Field& field) {
 }
 
 std::vector<Wrong> wrong_numbers(const Field& field) {
-  return {{quoted("7")},     {quoted("NaN")},         {"true"},     {"[]"},      {"{}"},
-          {field.below},     {field.above},           {"-1e300"},   {"1e300"},   {"123456789012345678901234567890"},
-          {"1e999", Blame::either}, {"-1e999", Blame::either}, {"NaN", Blame::body}, {"Infinity", Blame::body},
-          {"0x10", Blame::body},    {"01", Blame::body},       {"+1", Blame::body}};
+  return {{quoted("7")},
+          {quoted("NaN")},
+          {"true"},
+          {"[]"},
+          {"{}"},
+          {field.below},
+          {field.above},
+          {"-1e300"},
+          {"1e300"},
+          {"123456789012345678901234567890"},
+          {"1e999", Blame::either},
+          {"-1e999", Blame::either},
+          {"NaN", Blame::body},
+          {"Infinity", Blame::body},
+          {"0x10", Blame::body},
+          {"01", Blame::body},
+          {"+1", Blame::body}};
 }
 
 std::vector<Wrong> with(std::vector<Wrong> a, std::vector<Wrong> b) {
@@ -48,8 +61,8 @@ std::vector<Wrong> with(std::vector<Wrong> a, std::vector<Wrong> b) {
 }
 
 std::vector<Wrong> wrong_values(const Field& field) {
-  const std::vector<Wrong> no_text = {{"7"},    {"-1"}, {"1.5"}, {"true"}, {"[]"}, {"{}"}, {"1e999", Blame::either},
-                                      {"[\"" + kCanary + "\"]"}};
+  const std::vector<Wrong> no_text = {
+      {"7"}, {"-1"}, {"1.5"}, {"true"}, {"[]"}, {"{}"}, {"1e999", Blame::either}, {"[\"" + kCanary + "\"]"}};
   const Wrong text{quoted(kCanary)};
   switch (field.kind) {
     case Kind::id:
@@ -58,10 +71,17 @@ std::vector<Wrong> wrong_values(const Field& field) {
     case Kind::text: return with(no_text, wrong_texts(field));
     case Kind::url:
       return with(with(no_text, wrong_texts({field.path, field.kind, false, "", "", 2048})),
-                  {{quoted("")}, text, {quoted("ftp://u:" + kCanary + "@x/")}, {quoted("rtsp://" + kCanary + " /")},
-                   {quoted("://" + kCanary)}, {quoted("rtsp://***@host/")}, {quoted("rtsp://u:" + kCanary + "@/")},
-                   {quoted("http://169.254.1.1/" + kCanary)}, {quoted("rtsp://[ff02::1]/" + kCanary)},
-                   {quoted("rtsp://0.0.0.0/" + kCanary)}, {quoted("rtsp://u:" + kCanary + "@h:65536/")}});
+                  {{quoted("")},
+                   text,
+                   {quoted("ftp://u:" + kCanary + "@x/")},
+                   {quoted("rtsp://" + kCanary + " /")},
+                   {quoted("://" + kCanary)},
+                   {quoted("rtsp://***@host/")},
+                   {quoted("rtsp://u:" + kCanary + "@/")},
+                   {quoted("http://169.254.1.1/" + kCanary)},
+                   {quoted("rtsp://[ff02::1]/" + kCanary)},
+                   {quoted("rtsp://0.0.0.0/" + kCanary)},
+                   {quoted("rtsp://u:" + kCanary + "@h:99999/")}});
     case Kind::number: return with(wrong_numbers(field), {text});
     case Kind::whole: return with(wrong_numbers(field), {text, {"1.5"}});
     case Kind::flag: return {{"0"}, {"1"}, {quoted("true")}, {"[]"}, {"{}"}, text};
@@ -115,8 +135,8 @@ std::string refusal_problem(const Reply& reply, const std::string& field) {
 }
 
 void expect_refusal(const Reply& reply, const std::string& field, const std::string& question) {
-  EXPECT_EQ(refusal_problem(reply, field), "")
-      << question.substr(0, 600) << "\n" << reply.status << " " << reply.text.substr(0, 300);
+  EXPECT_EQ(refusal_problem(reply, field), "") << question.substr(0, 600) << "\n"
+                                               << reply.status << " " << reply.text.substr(0, 300);
 }
 
 std::string question_of(const BodyRoute& route, const std::string& body) {
@@ -130,8 +150,9 @@ class BadInput : public OverBothStores {
     process().furnish(3);
     talk_ = std::make_unique<Talk>(process(), process().token("admin"));
     ASSERT_EQ(talk().post("/v1/runners/register", {{"runner_id", "runner-1"}, {"boot_id", "b1"}}).status, 200);
-    Reply lease = talk().post("/v1/leases/camera/acquire", {{"runner_id", "runner-1"}, {"boot_id", "b1"},
-                                                            {"camera_uuid", "cam-1"}, {"ttl_seconds", 60}});
+    Reply lease =
+        talk().post("/v1/leases/camera/acquire",
+                    {{"runner_id", "runner-1"}, {"boot_id", "b1"}, {"camera_uuid", "cam-1"}, {"ttl_seconds", 60}});
     ASSERT_EQ(lease.status, 200) << lease.text;
     version_ = lease.field("version");
   }
@@ -155,10 +176,12 @@ class BadInput : public OverBothStores {
     EXPECT_EQ(fresh.get("/readyz").status, 200);
     fresh.post("/v1/tenants", {{"tenant_id", "t-well"}});
     fresh.post("/v1/sites", {{"site_id", "s-well"}, {"tenant_id", "t-well"}});
-    fresh.post("/v1/cameras", {{"camera_uuid", "cam-well"}, {"tenant_id", "t-well"}, {"site_id", "s-well"},
+    fresh.post("/v1/cameras", {{"camera_uuid", "cam-well"},
+                               {"tenant_id", "t-well"},
+                               {"site_id", "s-well"},
                                {"rtsp_url", "rtsp://camera.example/1"}});
-    Reply lease = fresh.post("/v1/leases/camera/acquire", {{"runner_id", "runner-well"}, {"camera_uuid", "cam-well"},
-                                                           {"ttl_seconds", 6}});
+    Reply lease = fresh.post("/v1/leases/camera/acquire",
+                             {{"runner_id", "runner-well"}, {"camera_uuid", "cam-well"}, {"ttl_seconds", 6}});
     EXPECT_EQ(lease.status, 200) << lease.text;
     for (std::string_view event : {"http.handler_failed", "request.failed", "http.connection_failed"})
       EXPECT_EQ(process().log().find(event), std::string::npos) << event;
@@ -169,6 +192,10 @@ class BadInput : public OverBothStores {
   std::string version_;
 };
 INSTANTIATE_OVER_BOTH_STORES(BadInput);
+
+// What is refused before any store is asked: one of them will do.
+class BadRequest : public BadInput {};
+INSTANTIATE_TEST_SUITE_P(Stores, BadRequest, testing::Values(StoreKind::sqlite), store_name);
 
 TEST_P(BadInput, EveryFieldWithEveryWrongValue_IsRefusedByName) {
   START_OR_SKIP();
@@ -192,21 +219,46 @@ TEST_P(BadInput, EveryFieldWithEveryWrongValue_IsRefusedByName) {
     // The table is right: what it calls valid is not bad input.
     Reply reply = talk().ask(route.method, route.target, body);
     EXPECT_TRUE(reply.status != 400 && reply.status < 500 && reply.status != 0)
-        << question_of(route, route.body) << "\n" << reply.text;
+        << question_of(route, route.body) << "\n"
+        << reply.text;
   }
   expect_well();
 }
 
-TEST_P(BadInput, EveryBodyThatIsNoObject_IsRefused) {
+TEST_P(BadRequest, EveryBodyThatIsNoObject_IsRefused) {
   START_OR_SKIP();
   furnish();
   std::string deep_list(1000, '['), deep_object;
   for (int i = 0; i < 1000; ++i) deep_object += "{\"a\":";
-  const std::vector<std::string> bodies = {
-      "{", "}", "nonsense " + kCanary, "null", "true", "7", "[]", "[{}]", quoted(kCanary), "{\"a\":1}}", "{\"a\" 1}",
-      "{'a':1}", "{\"a\":1,}", "{\"a\":}", "{a:1}", "NaN", "\xEF\xBB\xBF{}", "\xFF\xFE", std::string("{}\0", 3),
-      std::string(1, '\0'), "{\"a\":1} {\"a\":1}", "// comment\n{}", "{\"\\ud800\":1}", "{\"a\":\"\\x\"}", " ",
-      deep_list, deep_list + std::string(1000, ']'), deep_object + "1" + std::string(1000, '}'), deep_object};
+  const std::vector<std::string> bodies = {"{",
+                                           "}",
+                                           "nonsense " + kCanary,
+                                           "null",
+                                           "true",
+                                           "7",
+                                           "[]",
+                                           "[{}]",
+                                           quoted(kCanary),
+                                           "{\"a\":1}}",
+                                           "{\"a\" 1}",
+                                           "{'a':1}",
+                                           "{\"a\":1,}",
+                                           "{\"a\":}",
+                                           "{a:1}",
+                                           "NaN",
+                                           "\xEF\xBB\xBF{}",
+                                           "\xFF\xFE",
+                                           std::string("{}\0", 3),
+                                           std::string(1, '\0'),
+                                           "{\"a\":1} {\"a\":1}",
+                                           "// comment\n{}",
+                                           "{\"\\ud800\":1}",
+                                           "{\"a\":\"\\x\"}",
+                                           " ",
+                                           deep_list,
+                                           deep_list + std::string(1000, ']'),
+                                           deep_object + "1" + std::string(1000, '}'),
+                                           deep_object};
   for (const BodyRoute& route : body_routes()) {
     for (const std::string& body : bodies) refused(route, body, "body");
     if (!route.empty_allowed) refused(route, "", "body");
@@ -218,7 +270,7 @@ TEST_P(BadInput, EveryBodyThatIsNoObject_IsRefused) {
   expect_well();
 }
 
-TEST_P(BadInput, SizesTypesAndEncodingsOfBodies_AreRefused) {
+TEST_P(BadRequest, SizesTypesAndEncodingsOfBodies_AreRefused) {
   START_OR_SKIP();
   furnish();
   for (const BodyRoute& route : body_routes()) {
@@ -231,10 +283,10 @@ TEST_P(BadInput, SizesTypesAndEncodingsOfBodies_AreRefused) {
                                     "Content-Type: ", "Content-Encoding: gzip"}) {
       RawSocket socket(process());
       std::string body = json::to_text(valid_body(route));
-      socket.send(fmt::format("{} {} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n"
-                              "Content-Length: {}\r\n{}\r\n\r\n{}",
-                              net::to_string(route.method), route.target, process().token("admin").reveal(),
-                              body.size(), header, body));
+      socket.send(fmt::format(
+          "{} {} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\nConnection: close\r\n"
+          "Content-Length: {}\r\n{}\r\n\r\n{}",
+          net::to_string(route.method), route.target, process().token("admin").reveal(), body.size(), header, body));
       std::string answer = socket.read_to_end();
       EXPECT_TRUE(answer.starts_with("HTTP/1.1 415 ")) << route.target << " " << header << "\n" << answer;
       EXPECT_NE(answer.find("\"code\":\"unsupported_"), std::string::npos) << answer;
@@ -301,8 +353,8 @@ TEST_P(BadInput, WrongTogether_ThoughEachFieldIsRight_IsRefused) {
       {Method::post, "/v1/cameras/cam-1/zones", R"({"zone_id":2,"camera_uuid":"cam-2",)" + triangle + "}",
        "camera_uuid"},
       {Method::post, "/v1/tenants/t1/sites/s1/zones", R"({"zone_id":2,)" + triangle + "}", "camera_uuid"},
-      {Method::post, "/v1/runners/register",
-       R"({"runner_id":"r","capabilities":)" + list_of(65, "\"c{0}\"") + "}", "capabilities"},
+      {Method::post, "/v1/runners/register", R"({"runner_id":"r","capabilities":)" + list_of(65, "\"c{0}\"") + "}",
+       "capabilities"},
       {Method::put, "/v1/runners/runner-1/heartbeat", R"({"runner_id":"runner-2"})", "runner_id"},
       {Method::patch, "/v1/runners/runner-1", "{}", "body"},
       // The last of two equal names counts, so a wrong one cannot hide behind a right one.
@@ -323,25 +375,47 @@ TEST_P(BadInput, WrongTogether_ThoughEachFieldIsRight_IsRefused) {
 TEST_P(BadInput, WrongIdsInPaths_AreRefused) {
   START_OR_SKIP();
   furnish();
-  const std::vector<std::pair<Method, std::string>> routes = {
-      {Method::get, "/v1/cameras/{}"},           {Method::del, "/v1/cameras/{}"},
-      {Method::get, "/v1/cameras/{}/zones"},     {Method::get, "/v1/cameras/{}/zones/1"},
-      {Method::get, "/v1/sites/{}"},             {Method::del, "/v1/sites/{}"},
-      {Method::get, "/v1/sites/{}/budget"},      {Method::post, "/v1/sites/{}/budget/consume"},
-      {Method::del, "/v1/tenants/{}"},           {Method::get, "/v1/tenants/{}/sites/s1/cameras"},
-      {Method::get, "/v1/runners/{}"},           {Method::del, "/v1/runners/{}"},
-      {Method::put, "/v1/runners/{}/heartbeat"}, {Method::get, "/v1/tenants/t1/sites/{}/cameras/cam-1"},
-      {Method::get, "/v1/leases/camera/{}"},     {Method::post, "/v1/leases/camera/{}/revoke"},
-      {Method::get, "/v1/tenants/t1/sites/{}/zones"}};
+  const std::vector<std::pair<Method, std::string>> routes = {{Method::get, "/v1/cameras/{}"},
+                                                              {Method::del, "/v1/cameras/{}"},
+                                                              {Method::get, "/v1/cameras/{}/zones"},
+                                                              {Method::get, "/v1/cameras/{}/zones/1"},
+                                                              {Method::get, "/v1/sites/{}"},
+                                                              {Method::del, "/v1/sites/{}"},
+                                                              {Method::get, "/v1/sites/{}/budget"},
+                                                              {Method::post, "/v1/sites/{}/budget/consume"},
+                                                              {Method::del, "/v1/tenants/{}"},
+                                                              {Method::get, "/v1/tenants/{}/sites/s1/cameras"},
+                                                              {Method::get, "/v1/runners/{}"},
+                                                              {Method::del, "/v1/runners/{}"},
+                                                              {Method::put, "/v1/runners/{}/heartbeat"},
+                                                              {Method::get, "/v1/tenants/t1/sites/{}/cameras/cam-1"},
+                                                              {Method::get, "/v1/leases/camera/{}"},
+                                                              {Method::post, "/v1/leases/camera/{}/revoke"},
+                                                              {Method::get, "/v1/tenants/t1/sites/{}/zones"}};
   struct Part {
     std::string text;
     int status;
   };
-  const std::vector<Part> parts = {
-      {std::string(256, 'a'), 400}, {std::string(5000, 'a'), 400}, {"%00", 400},       {"a%0Ab", 400}, {"%7F", 400},
-      {"%FF", 400},                 {"%C3%28", 400},               {"%ED%A0%80", 400}, {"%zz", 400},   {"%", 400},
-      {"%2", 400},                  {"register", 400},             {"%2e%2e", 400},    {"%2E", 400},   {"heartbeat", 400},
-      {"a%2Fb", 404},               {"no%20such%20thing", 404},    {"%C3%A9", 404},    {"a%3Fb", 404}, {"%25", 404}};
+  const std::vector<Part> parts = {{std::string(256, 'a'), 400},
+                                   {std::string(5000, 'a'), 400},
+                                   {"%00", 400},
+                                   {"a%0Ab", 400},
+                                   {"%7F", 400},
+                                   {"%FF", 400},
+                                   {"%C3%28", 400},
+                                   {"%ED%A0%80", 400},
+                                   {"%zz", 400},
+                                   {"%", 400},
+                                   {"%2", 400},
+                                   {"register", 400},
+                                   {"%2e%2e", 400},
+                                   {"%2E", 400},
+                                   {"heartbeat", 400},
+                                   {"a%2Fb", 404},
+                                   {"no%20such%20thing", 404},
+                                   {"%C3%A9", 404},
+                                   {"a%3Fb", 404},
+                                   {"%25", 404}};
   for (const auto& [method, pattern] : routes) {
     for (const Part& part : parts) {
       std::string target = fmt::format(fmt::runtime(pattern), part.text);
@@ -360,22 +434,28 @@ TEST_P(BadInput, WrongIdsInPaths_AreRefused) {
   expect_well();
 }
 
-TEST_P(BadInput, WrongQueries_AreRefused) {
+TEST_P(BadRequest, WrongQueries_AreRefused) {
   START_OR_SKIP();
   furnish();
-  const std::vector<std::string> lists = {"/v1/tenants", "/v1/sites", "/v1/cameras", "/v1/runners", "/v1/leases",
-                                          "/v1/cameras/cam-1/zones", "/v1/tenants/t1/sites/s1/cameras",
+  const std::vector<std::string> lists = {"/v1/tenants",
+                                          "/v1/sites",
+                                          "/v1/cameras",
+                                          "/v1/runners",
+                                          "/v1/leases",
+                                          "/v1/cameras/cam-1/zones",
+                                          "/v1/tenants/t1/sites/s1/cameras",
                                           "/v1/tenants/t1/sites/s1/zones"};
   const std::string long_id(256, 'a');
   for (const std::string& list : lists) {
-    for (std::string limit : {"abc", "0", "-1", "1001", "1e2", "5.5", "99999999999999999999", "0x10", "%20", "5x", "NaN"}) {
+    for (std::string limit :
+         {"abc", "0", "-1", "1001", "1e2", "5.5", "99999999999999999999", "0x10", "%20", "5x", "NaN"}) {
       Reply reply = talk().get(list + "?limit=" + limit);
       EXPECT_EQ(reply.status, 400) << list << limit;
       expect_refusal(reply, "limit", list + "?limit=" + limit);
     }
-    for (const std::string& cursor : {std::string("!!!"), net::base64url(std::string(1, '\0')), net::base64url("\xFF"),
-                                      net::base64url(std::string(513, 'a')), std::string("A"), std::string("%2B%2F"),
-                                      net::base64url("a\tb")}) {
+    for (const std::string& cursor :
+         {std::string("!!!"), net::base64url(std::string(1, '\0')), net::base64url("\xFF"),
+          net::base64url(std::string(513, 'a')), std::string("A"), std::string("%2B%2F"), net::base64url("a\tb")}) {
       Reply reply = talk().get(list + "?cursor=" + cursor);
       EXPECT_EQ(reply.status, 400) << list << cursor;
       expect_refusal(reply, "cursor", list + "?cursor=" + cursor);
@@ -387,9 +467,15 @@ TEST_P(BadInput, WrongQueries_AreRefused) {
     }
   }
   const std::vector<std::pair<std::string, std::string>> named = {
-      {"/v1/cameras?enabled=", "yes"},       {"/v1/cameras?enabled=", "1"},        {"/v1/cameras?enabled=", "TRUE"},
-      {"/v1/cameras?tenant_id=", long_id},   {"/v1/cameras?site_id=", "register"}, {"/v1/sites?tenant_id=", long_id},
-      {"/v1/leases?runner_id=", "heartbeat"}, {"/v1/leases?runner_id=", long_id},  {"/v1/leases?held=", "maybe"},
+      {"/v1/cameras?enabled=", "yes"},
+      {"/v1/cameras?enabled=", "1"},
+      {"/v1/cameras?enabled=", "TRUE"},
+      {"/v1/cameras?tenant_id=", long_id},
+      {"/v1/cameras?site_id=", "register"},
+      {"/v1/sites?tenant_id=", long_id},
+      {"/v1/leases?runner_id=", "heartbeat"},
+      {"/v1/leases?runner_id=", long_id},
+      {"/v1/leases?held=", "maybe"},
       {"/v1/tenants/t1/sites/s1/zones/1?camera_uuid=", long_id},
       {"/v1/tenants/t1/sites/s1/zones?cursor=", net::base64url("no-line-break")},
       {"/v1/tenants/t1/sites/s1/zones?cursor=", net::base64url("cam-1\nx")}};

@@ -114,7 +114,8 @@ void Witness::complain(std::string what) {
 void Witness::answered(const lease::Owner& owner, const lease::Answer& answer, lease::Version told) {
   if (answer.version == lease::Version{}) return;
   Camera& camera = cameras_[answer.camera];
-  if (answer.version < told)
+  bool of_another = answer.outcome == Outcome::held && !answer.yours;
+  if (answer.version < told && !(of_another && forgetting_))
     complain(fmt::format("{}: {} was answered version {}, although {} had been told before", answer.camera,
                          shown(owner), answer.version.n, told.n));
   camera.highest = std::max(camera.highest, answer.version);

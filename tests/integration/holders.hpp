@@ -36,6 +36,8 @@ struct Yes {
 
 class Witness {
  public:
+  // The store is about to lose commits: who is told "held by another" may see that row's older number.
+  void expect_forgetting() { forgetting_ = true; }
   // `told` is the highest version that anybody had heard of when the question was sent.
   void answered(const lease::Owner& owner, const lease::Answer& answer, lease::Version told);
   void spoke(Yes yes);
@@ -67,6 +69,7 @@ class Witness {
   std::vector<Yes> answers_;
   std::vector<std::string> broken_;
   int takeovers_ = 0;
+  bool forgetting_ = false;
 };
 
 struct RunnerPlan {
@@ -97,6 +100,7 @@ class Fleet {
   void during(const std::function<void()>& action);
 
   const Witness& seen() const { return witness_; }
+  Witness& witness() { return witness_; }
   lease::Owner owner(size_t runner) const;
   // This runner's right to speak for the camera stands now.
   bool believes(size_t runner, const std::string& camera) const;

@@ -2,6 +2,7 @@
 
 #include "lease_statements.hpp"
 
+#include "weir/base/log.hpp"
 #include "weir/ports/catalog.hpp"
 
 #include <cmath>
@@ -168,8 +169,12 @@ std::vector<Answer> apply(Connection& c, const Batch& batch, const LeaseLimits& 
   Judged judged = judge(c, batch, limits);
   // Only a new epoch can answer these; when none may be opened now, the answers stay unknown.
   if (judged.stale || judged.lost_commits) {
-    if (c.query("SELECT weir_open_epoch($1::bigint)", Params() << limits.ttl_max).flag(0, 0) || judged.stale)
-      judged = judge(c, batch, limits);
+    bool opened = c.query("SELECT weir_open_epoch($1::bigint)", Params() << limits.ttl_max).flag(0, 0);
+    // Said here, because the next tick finds the epoch open already.
+    if (opened)
+      log::warn("store.epoch", "the store may have lost commits: a new epoch was opened")
+          .with("found_by", judged.stale ? "timeline" : "version");
+    if (opened || judged.stale) judged = judge(c, batch, limits);
   }
   return std::move(judged.answers);
 }

@@ -6,10 +6,10 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
 #include <thread>
 
 namespace weir::sqlite {
@@ -160,6 +160,18 @@ void SqliteStore::State::read_loop() {
   }
 }
 
+namespace {
+// The file holds camera credentials. So do those that SQLite puts beside it, which get its mode when they are made.
+Status make_private(const std::string& path) {
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  bool made = fd >= 0 && ::fchmod(fd, 0600) == 0;
+  std::string why = strerror(errno);
+  if (fd >= 0) ::close(fd);
+  if (made) return ok();
+  return Error{Errc::unavailable, "store_unavailable", fmt::format("cannot open {}: {}", path, why)};
+}
+}  // namespace
+
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(boost::asio::io_context&, Config config) {
   auto state = std::make_unique<State>();
   state->limits = config.limits;
@@ -167,13 +179,11 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(boost::asio::io_context&,
   if (!state->shared_connection) {
     TRY(lock, FolderLock::take(config.path));
     state->lock = std::move(lock);
+    TRY(made, make_private(config.path));
   }
   try {
     state->core = std::make_unique<Core>(config.path, config.limits, wall_now);
     state->publish(state->core->tick());
-    // The file holds camera credentials.
-    if (!state->shared_connection)
-      std::filesystem::permissions(config.path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   } catch (const std::exception& failure) {
     return Error{Errc::unavailable, "store_unavailable", fmt::format("cannot open {}: {}", config.path, failure.what())};
   }

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <set>
@@ -68,6 +69,13 @@ std::string polygon_problem(const std::vector<Point>& polygon) {
 
 // ---- addresses ----
 
+// The parser's own number wraps at 65536.
+bool valid_port(std::string_view digits) {
+  int port = 0;
+  auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  return failed == std::errc{} && end == digits.data() + digits.size() && port >= 1 && port <= 65535;
+}
+
 std::string url_problem(const Secret& secret, std::initializer_list<std::string_view> schemes) {
   const std::string& text = secret.reveal();
   if (text.empty() || text.size() > kUrlBytesMax) return fmt::format("must have 1 to {} bytes", kUrlBytesMax);
@@ -89,7 +97,7 @@ std::string url_problem(const Secret& secret, std::initializer_list<std::string_
   // Decoders disagree on whether an escaped host is decoded, so it could mean two machines.
   if (url.encoded_host().find('%') != std::string_view::npos) return "must name a host without escapes";
   if (url.host_type() == boost::urls::host_type::ipvfuture) return "must name a host or an IPv4 or IPv6 address";
-  if (url.has_port() && url.port_number() == 0) return "must have a port between 1 and 65535";
+  if (url.has_port() && !valid_port(std::string_view(url.port()))) return "must have a port between 1 and 65535";
   if (url.encoded_userinfo() == "***") return "holds a redacted credential: give the real one";
   return "";
 }

@@ -244,7 +244,7 @@ TEST(CameraUrl, BadForms_AreRefusedWithoutBeingRepeated) {
                                "rtsp:///canary-pw",
                                "rtsp://u:canary-pw@/x",
                                "rtsp://u:canary-pw@cam:0/",
-                               "rtsp://u:canary-pw@cam:65536/",
+                               "rtsp://u:canary-pw@cam:65536/", "rtsp://u:canary-pw@cam:99999/",
                                "rtsp://u:canary-pw@cam:/",
                                "rtsp://u:canary-pw@cam:5x4/",
                                "rtsp://u:canary-pw@c am/x",

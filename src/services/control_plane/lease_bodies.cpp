@@ -344,7 +344,7 @@ Error refusal_error(const lease::Answer& answer) {
       about["current_version"] = answer.version.n;
       return {Errc::not_found, "lease_lost", "the lease is no longer yours", std::move(about)};
     case Outcome::refused: break;
-    default: return {Errc::unavailable, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
+    default: return {Errc::conflict, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
   }
   switch (answer.why) {
     case Refusal::not_found: return {Errc::not_found, "camera_not_found", "there is no such camera", std::move(about)};
@@ -363,7 +363,7 @@ Error refusal_error(const lease::Answer& answer) {
               std::move(about)};
     case Refusal::none: break;
   }
-  return {Errc::unavailable, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
+  return {Errc::conflict, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
 }
 
 }  // namespace weir::control_plane

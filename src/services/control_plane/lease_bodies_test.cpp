@@ -208,7 +208,7 @@ TEST(ControlPlaneLeaseBodies, Refusals_HaveTheirStatusAndWord) {
   const Case cases[] = {
       {of(Outcome::held), Errc::conflict, "lease_held"},
       {of(Outcome::lost), Errc::not_found, "lease_lost"},
-      {of(Outcome::unknown), Errc::unavailable, "lease_unknown"},
+      {of(Outcome::unknown), Errc::conflict, "lease_unknown"},
       {of(Outcome::refused, lease::Refusal::not_found), Errc::not_found, "camera_not_found"},
       {of(Outcome::refused, lease::Refusal::disabled), Errc::unprocessable, "camera_disabled"},
       {of(Outcome::refused, lease::Refusal::boot_dead), Errc::conflict, "boot_dead"},

@@ -250,11 +250,11 @@ TEST_F(ControlPlaneRoutes, SimpleRoutes_MapOutcomesToStatuses) {
   const Case cases[] = {
       {"acquire", Outcome::held, false, 409, "lease_held"},
       {"acquire", Outcome::held, true, 200, ""},
-      {"acquire", Outcome::unknown, false, 503, "lease_unknown"},
+      {"acquire", Outcome::unknown, false, 409, "lease_unknown"},
       {"renew", Outcome::renewed, false, 200, ""},
       {"renew", Outcome::granted, false, 200, ""},
       {"renew", Outcome::lost, false, 404, "lease_lost"},
-      {"renew", Outcome::unknown, false, 503, "lease_unknown"},
+      {"renew", Outcome::unknown, false, 409, "lease_unknown"},
       {"release", Outcome::released, false, 200, ""},
       {"release", Outcome::kept, false, 200, ""},
       {"release", Outcome::lost, false, 404, "lease_lost"},

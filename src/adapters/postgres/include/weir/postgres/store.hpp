@@ -20,7 +20,7 @@ namespace weir::postgres {
 
 struct Config {
   Secret url;                // postgres://user:password@host:port/database
-  int pool_size = 4;
+  int pool_size = 16;  // commits that run at once share a flush of the disk
   LeaseLimits limits = {};
 };
 

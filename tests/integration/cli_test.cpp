@@ -1,0 +1,325 @@
+// `weir` as a person at a shell meets it: exit codes, help, tables, JSON, and sentences where something is wrong.
+#include "api_talk.hpp"
+#include "stall.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <csignal>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace weir::test {
+namespace {
+
+std::string file_text(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+struct Ran {
+  int code;
+  std::string out, err;
+  json::value parsed() const {
+    auto value = json::parse_text(out);
+    EXPECT_TRUE(value) << out;
+    return value ? *value : json::value();
+  }
+};
+
+std::string shell_word(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// Runs `weir` with these words in `folder`, without what the environment of the test may say.
+Ran weir(const TempDir& folder, const std::vector<std::string>& words, const std::string& environment = "") {
+  std::string out = folder.path() + "/out", err = folder.path() + "/err";
+  std::string command = fmt::format("cd {} && env -u WEIR_URL -u WEIR_TOKEN -u STATE_DIR -u CONTROL_PLANE_URL {} {}",
+                                    folder.path(), environment, WEIR_BINARY);
+  for (const std::string& word : words) command += " " + shell_word(word);
+  int status = std::system(fmt::format("{} >{} 2>{} </dev/null", command, out, err).c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(out), file_text(err)};
+}
+
+// `weir up` in the background, in a state folder of its own.
+class Up {
+ public:
+  explicit Up(const TempDir& folder) : state_(folder.path() + "/state") {
+    std::string out = folder.path() + "/up.out", err = folder.path() + "/up.err";
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      (void)!::freopen(out.c_str(), "w", stdout);
+      (void)!::freopen(err.c_str(), "w", stderr);
+      ::execl(WEIR_BINARY, WEIR_BINARY, "up", "--state-dir", state_.c_str(), "--listen", "127.0.0.1:0", nullptr);
+      ::_exit(127);
+    }
+    EXPECT_TRUE(eventually(30s, [&] { return file_text(out).find("Ctrl-C stops it.") != std::string::npos; }))
+        << file_text(out) << file_text(err);
+    welcome_ = file_text(out);
+  }
+  ~Up() {
+    if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
+  }
+  Up(const Up&) = delete;
+  const std::string& state() const { return state_; }
+  const std::string& welcome() const { return welcome_; }
+  int interrupt() {
+    ::kill(pid_, SIGINT);
+    int status = 0;
+    EXPECT_TRUE(eventually(30s, [&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; }));
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  const std::string state_;
+  std::string welcome_;
+  int pid_ = -1;
+};
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// One sentence for a person, nothing on stdout, no trace of a program's inside.
+void expect_complaint(const Ran& ran, int code, std::string_view part) {
+  EXPECT_EQ(ran.code, code) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_TRUE(ran.err.starts_with("weir: ")) << ran.err;
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_TRUE(has(ran.err, part)) << ran.err;
+  EXPECT_FALSE(has(ran.err, "terminate called") || has(ran.err, "std::")) << ran.err;
+}
+
+const std::vector<std::string> kCommands = {
+    "up",          "control-plane", "token",         "tenant add",     "tenant list",   "tenant remove",
+    "site add",    "site list",     "site show",     "site budget",    "site remove",   "camera add",
+    "camera list", "camera show",   "camera enable", "camera disable", "camera remove", "camera import",
+    "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "lease list",
+    "lease show",  "lease revoke",  "status",        "settings",       "version"};
+
+std::vector<std::string> words_of(const std::string& command) {
+  std::istringstream stream(command);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+TEST(Cli, EveryCommand_HasHelpWithAnExample) {
+  TempDir folder;
+  for (const std::string& command : kCommands) {
+    std::vector<std::string> words = words_of(command);
+    words.push_back("--help");
+    Ran ran = weir(folder, words);
+    EXPECT_EQ(ran.code, 0) << command;
+    EXPECT_EQ(ran.err, "") << command;
+    size_t example = ran.out.find("Example:\n");
+    ASSERT_NE(example, std::string::npos) << command;
+    EXPECT_TRUE(has(ran.out.substr(example), "  weir " + command)) << command << ran.out.substr(example);
+  }
+  // No command is missing above: the overview names the groups, and each group its commands.
+  std::string overview = weir(folder, {"--help"}).out;
+  size_t listed = 0;
+  for (std::string group : {"tenant", "site", "camera", "node", "lease"}) {
+    std::istringstream lines(weir(folder, {group, "--help"}).out);
+    bool commands = false;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.empty()) commands = false;
+      if (commands) {
+        ++listed;
+        EXPECT_EQ(std::ranges::count(kCommands, group + " " + words_of(line).at(0)), 1) << line;
+      }
+      if (line == "Subcommands:") commands = true;
+    }
+    EXPECT_TRUE(has(overview, "  " + group + " ")) << group;
+  }
+  EXPECT_EQ(listed, 23u);
+}
+
+TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {
+  TempDir folder;
+  expect_complaint(weir(folder, {}), 2, "see weir --help");
+  expect_complaint(weir(folder, {"nonsense"}), 2, "there is no command");
+  expect_complaint(weir(folder, {"camera", "nonsense"}), 2, "see weir camera --help");
+  expect_complaint(weir(folder, {"camera", "show"}), 2, "camera show --help");
+  expect_complaint(weir(folder, {"camera", "list", "--colour"}), 2, "--colour");
+  expect_complaint(weir(folder, {"camera", "add", "--tenant", "t", "--site", "s", "rtsp://c.example/1"}), 2, "--id");
+  expect_complaint(weir(folder, {"token", "--role", "king", "--sub", "me"}), 2, "admin, runner, worker, viewer");
+  expect_complaint(weir(folder, {"token", "--sub", "me"}), 2, "--role");
+  expect_complaint(weir(folder, {"node", "drain", "r", "--mode", "gently"}), 2, "soft, hard, none");
+  expect_complaint(weir(folder, {"up", "--for", "soon"}), 2, "--for");
+  expect_complaint(weir(folder, {"up", "--lease-ttl-s", "many"}), 2, "lease");
+  expect_complaint(weir(folder, {"control-plane", "--http-connections-max", "0"}), 2, "http");
+  expect_complaint(weir(folder, {"control-plane", "--db", "mysql://x"}), 2, "must be sqlite:PATH or postgres://");
+}
+
+TEST(Cli, Failure_IsExit1_WithOneSentence) {
+  TempDir folder;
+  expect_complaint(weir(folder, {"status"}), 1, "no control plane is running in .weir");
+  expect_complaint(weir(folder, {"camera", "list", "--state-dir", "nowhere"}), 1, "start it with `weir up`");
+  expect_complaint(weir(folder, {"token", "--role", "admin", "--sub", "me"}), 1, "there is no secret");
+  expect_complaint(weir(folder, {"control-plane", "--config", "none.yaml"}), 1, "none.yaml");
+  std::ofstream(folder.path() + "/token") << "x\n";
+  std::string url = fmt::format("http://127.0.0.1:{}", free_port());
+  expect_complaint(weir(folder, {"status", "--url", url, "--token-file", "token"}), 1,
+                   "cannot reach the control plane at " + url);
+  expect_complaint(weir(folder, {"tenant", "list", "--url", url}), 1, "no token for");
+  expect_complaint(weir(folder, {"tenant", "list"}, "WEIR_TOKEN=x WEIR_URL=" + url), 1, "cannot reach");
+}
+
+TEST(Cli, Up_ForASecond_EndsWithExit0) {
+  TempDir folder;
+  Ran ran = weir(folder, {"up", "--state-dir", "state", "--listen", "127.0.0.1:0", "--for", "1"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(ran.out.starts_with("listening on http://127.0.0.1:")) << ran.out;
+  EXPECT_TRUE(has(ran.out, "token --role admin"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/state/endpoint"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() + "/state/weir.db"));
+}
+
+// ---- with a running control plane ----
+
+class CliUp : public testing::Test {
+ protected:
+  CliUp() : up(folder) {}
+  Ran run(const std::string& command, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = words_of(command);
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), {"--state-dir", up.state()});
+    return weir(folder, words);
+  }
+  // Runs it, wants success, and returns what was printed.
+  std::string done(const std::string& command, std::vector<std::string> more = {}) {
+    Ran ran = run(command, std::move(more));
+    EXPECT_EQ(ran.code, 0) << command << ": " << ran.err;
+    return ran.out;
+  }
+  json::value as_json(const std::string& command) {
+    Ran ran = run(command, {"--json"});
+    EXPECT_EQ(ran.code, 0) << command << ": " << ran.err;
+    return ran.parsed();
+  }
+  TempDir folder;
+  Up up;
+};
+
+TEST_F(CliUp, EmptyStates_SayWhatToDoNext) {
+  EXPECT_TRUE(has(done("tenant list"), "no tenants yet; add one with: weir tenant add"));
+  EXPECT_TRUE(has(done("site list"), "no sites yet"));
+  EXPECT_TRUE(has(done("camera list"), "no cameras yet"));
+  EXPECT_TRUE(has(done("node list"), "no nodes yet"));
+  EXPECT_TRUE(has(done("lease list"), "no lease is held"));
+  for (std::string list : {"tenant list", "site list", "camera list", "node list", "lease list"})
+    EXPECT_EQ(as_json(list), (json::value{{"items", json::array{}}})) << list;
+  std::string status = done("status");
+  EXPECT_TRUE(has(status, "store          reachable")) << status;
+  EXPECT_TRUE(has(status, "cameras        0 enabled of 0")) << status;
+  EXPECT_EQ(as_json("status").at("store").as_string(), "reachable");
+  EXPECT_TRUE(weir(folder, {"version"}).out.starts_with("weir "));
+}
+
+TEST_F(CliUp, PlacesAndCameras_AreManaged) {
+  EXPECT_EQ(done("tenant add t-01", {"--name", "First tenant"}), "added tenant t-01\n");
+  expect_complaint(run("tenant add t-01"), 1, "taken");
+  EXPECT_TRUE(has(done("tenant list"), "First tenant"));
+  EXPECT_EQ(done("site add site-A --tenant t-01 --capacity 4 --refill-rate 30"), "added site site-A\n");
+  EXPECT_TRUE(has(done("site show site-A"), "t-01"));
+  EXPECT_EQ(as_json("site budget site-A").at("capacity").to_number<int>(), 4);
+  EXPECT_EQ(done("site budget site-A --capacity 8").empty(), false);
+  EXPECT_EQ(as_json("site budget site-A").at("refill_rate").to_number<int>(), 30);
+
+  std::ofstream(folder.path() + "/cam-1.url") << "rtsp://user:S3cretC4n4ry@camera.example/1\n";
+  EXPECT_EQ(done("camera add --tenant t-01 --site site-A --id cam-1 --url-file cam-1.url"), "added camera cam-1\n");
+  Ran in_arguments = run("camera add --tenant t-01 --site site-A --id cam/2 rtsp://u:S3cretC4n4ry@camera.example/2");
+  EXPECT_EQ(in_arguments.code, 0);
+  EXPECT_TRUE(has(in_arguments.err, "--url-file keeps a password private")) << in_arguments.err;
+  for (std::string look : {"camera list", "camera show cam-1", "camera list --json", "camera show cam/2 --json"}) {
+    std::string shown = done(look);
+    EXPECT_TRUE(has(shown, "***@camera.example")) << shown;
+    EXPECT_FALSE(has(shown, "S3cretC4n4ry")) << shown;
+  }
+  expect_complaint(run("camera add --tenant t-01 --site site-A --id c rtsp://h:x/"), 1, "rtsp_url");
+  EXPECT_EQ(done("camera disable cam-1"), "disabled camera cam-1\n");
+  EXPECT_EQ(as_json("camera list --enabled").at("items").as_array().size(), 1u);
+  EXPECT_EQ(as_json("camera show cam-1").at("enabled"), json::value(false));
+  EXPECT_EQ(done("camera enable cam-1"), "enabled camera cam-1\n");
+  expect_complaint(run("camera show cam-9"), 1, "camera");
+  expect_complaint(run("site remove site-A"), 1, "");
+
+  std::ofstream(folder.path() + "/more.csv") << "camera_uuid,tenant_id,site_id,rtsp_url,name\n"
+                                                "cam-3,t-02,site-B,rtsp://camera.example/3,Gate\n"
+                                                "cam-4,t-02,site-B,ftp://camera.example/4,Bad\n";
+  Ran import = run("camera import more.csv --create");
+  EXPECT_EQ(import.code, 1);
+  EXPECT_TRUE(has(import.out, "1 added, 0 updated, 1 failed")) << import.out;
+  EXPECT_TRUE(has(import.err, "more.csv:3")) << import.err;
+
+  for (std::string camera : {"cam-1", "cam/2", "cam-3"}) EXPECT_EQ(run("camera remove", {camera}).code, 0) << camera;
+  EXPECT_EQ(done("site remove site-A"), "removed site site-A\n");
+  EXPECT_EQ(done("tenant remove t-01"), "removed tenant t-01\n");
+  EXPECT_EQ(as_json("tenant list").at("items").as_array().size(), 1u);
+}
+
+TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
+  done("tenant add t-01");
+  done("site add site-A --tenant t-01");
+  done("camera add --tenant t-01 --site site-A --id cam-1 rtsp://camera.example/1");
+  // A runner, with a token as a person would make it.
+  std::string token = done("token --role runner --sub runner-1");
+  ASSERT_TRUE(token.ends_with("\n"));
+  token.pop_back();
+  EXPECT_EQ(std::count(token.begin(), token.end(), '.'), 2) << token;
+  boost::asio::io_context io;
+  auto client = net::HttpClient::create(io, up.welcome().substr(13, up.welcome().find('\n') - 13));
+  ASSERT_TRUE(client) << up.welcome();
+  auto as_runner = [&](const std::string& target, const json::object& body) {
+    return reply_of(test::run(io, client->send(request_for(net::Method::post, target, body, Secret(token))))).status;
+  };
+  ASSERT_EQ(as_runner("/v1/runners/register", {{"runner_id", "runner-1"}, {"host", "host-7"}, {"capacity", 5}}), 200);
+  ASSERT_EQ(as_runner("/v1/leases/camera/acquire",
+                      {{"runner_id", "runner-1"}, {"camera_uuid", "cam-1"}, {"ttl_seconds", 60}}),
+            200);
+  EXPECT_EQ(as_runner("/v1/tenants", {{"tenant_id", "x"}}), 403);
+
+  EXPECT_TRUE(has(done("node list"), "host-7"));
+  EXPECT_EQ(as_json("node show runner-1").at("leases_held").to_number<int>(), 1);
+  EXPECT_EQ(done("node cordon runner-1"), "runner-1 takes no new cameras\n");
+  EXPECT_EQ(as_json("node show runner-1").at("cordoned"), json::value(true));
+  EXPECT_EQ(done("node uncordon runner-1"), "runner-1 takes new cameras again\n");
+  for (std::string mode : {"hard", "soft", "none"}) {
+    done("node drain runner-1 --mode " + mode);
+    EXPECT_EQ(as_json("node show runner-1").at("drain_mode").as_string(), mode);
+  }
+  expect_complaint(run("node cordon nobody"), 1, "runner");
+
+  EXPECT_TRUE(has(done("lease list"), "runner-1"));
+  EXPECT_EQ(done("lease list --runner nobody"), "this runner holds no lease\n");
+  EXPECT_EQ(as_json("lease list").at("items").as_array().size(), 1u);
+  EXPECT_EQ(as_json("lease show cam-1").at("status").as_string(), "active");
+  EXPECT_TRUE(has(done("status"), "leases         1 held"));
+  EXPECT_EQ(done("lease revoke cam-1"), "revoked the lease of cam-1\n");
+  EXPECT_TRUE(has(done("lease show cam-1"), "revoked"));
+  EXPECT_EQ(as_json("status").at("leases_held").to_number<int>(), 0);
+}
+
+TEST_F(CliUp, StateFolderIsPrivate_OneUpAtATime_AndInterruptEndsIt) {
+  struct stat about {};
+  ASSERT_EQ(::stat(up.state().c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0700u);
+  for (const auto& entry : std::filesystem::directory_iterator(up.state())) {
+    ASSERT_EQ(::stat(entry.path().c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0600u) << entry.path();
+  }
+  expect_complaint(run("up --listen 127.0.0.1:0 --for 1"), 1, "already running in");
+  EXPECT_EQ(run("settings", {"--json"}).parsed().at("items").is_array(), true);
+  EXPECT_EQ(up.interrupt(), 0);
+  expect_complaint(run("status"), 1, "no control plane is running");
+}
+
+}  // namespace
+}  // namespace weir::test
