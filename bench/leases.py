@@ -5,12 +5,11 @@ import sqlite3
 import subprocess
 import time
 
-from processes import (ControlPlane, Folder, Load, Postgres, cpu_seconds, family_cpu_seconds, machine_cpu_seconds,
-                       memory_mb)
+from processes import (ControlPlane, Folder, Load, Postgres, children_of, cpu_seconds, family_cpu_seconds,
+                       machine_cpu_seconds, memory_mb)
 
 LEASES_EACH = 40
 WIRES = 32
-SATURATED = f"batches of {LEASES_EACH} renewals a second over HTTP, {WIRES} connections"
 PGBENCH_CLIENTS = (4, 8, 16, 32)
 # What Weir's own sessions ask for; the peer gets the same.
 SESSION = "-c plan_cache_mode=force_generic_plan -c jit=off -c enable_seqscan=off"
@@ -83,11 +82,32 @@ def hold(report, store, load, plane, runners, seconds, singles, still_held, serv
     return outcome["singles"]
 
 
-def saturate(load, seconds):
-    outcome = load.ask("saturate", seconds, WIRES)
-    if outcome["expected"] != outcome["batches"] * LEASES_EACH:
-        raise RuntimeError(f"a renewal failed at saturation: {outcome}")
-    return outcome
+class Saturation:
+    """Rounds in which Weir and a peer take turns at full speed."""
+
+    def __init__(self, plane, load, server=None):
+        self.plane, self.load, self.server = plane, load, server
+        self.rates, self.peer_rates, self.latencies, self.shares = [], [], [], []
+
+    def round(self, report, seconds, peer_rate):
+        watch = Watch(self.plane, self.load, self.server)
+        outcome = self.load.ask("saturate", seconds, WIRES)
+        self.shares.append(watch.shares())
+        if outcome["expected"] != outcome["batches"] * LEASES_EACH:
+            raise RuntimeError(f"a renewal failed at saturation: {outcome}")
+        self.rates.append(outcome["rate"])
+        self.latencies.append(outcome["took"]["p99_ms"])
+        self.peer_rates.append(peer_rate())
+        report.say(f"at saturation: Weir {self.rates[-1]:,.0f}/s, peer {self.peer_rates[-1]:,.0f}/s; CPU in %: "
+                   + ", ".join(f"{name} {share:.0f}" for name, share in self.shares[-1].items()))
+
+    def add_to(self, report, store, peer, ratio_target=None):
+        report.add(f"{store}.saturation", f"batches of {LEASES_EACH} renewals a second over HTTP, {WIRES} connections",
+                   "1/s", self.rates, peer=peer, peer_value=self.peer_rates, ratio_target=ratio_target)
+        report.add(f"{store}.saturation.p99", "p99 of a batch then", "ms", self.latencies)
+        for name in self.shares[0]:
+            report.add(f"{store}.saturation.cpu_{name}", f"CPU of {NAMES[name]} then, of one core", "%",
+                       [shares[name] for shares in self.shares])
 
 
 def idle(report, store, plane, quick):
@@ -141,9 +161,11 @@ def pgbench_script(build, folder, runners):
 
 def pgbench(server, script, clients, seconds):
     """Statements a second, and how many there were."""
+    processes = len(children_of(server.pid))
     output = server.call("pgbench", *server.where(), "-n", "-M", "prepared", "-f", script, "-c", clients, "-j", 2, "-T",
                          seconds, "-D", "boot=boot-1", "-D", "ttl=6000000", "-D", "tenant=t-01", "weir",
                          env=dict(os.environ, PGOPTIONS=SESSION))
+    server.settle(processes)
     if "number of failed transactions: 0 " not in output:
         raise RuntimeError(f"pgbench had failures: {output[-1000:]}")
     return float(re.search(r"^tps = ([\d.]+)", output, re.M)[1]), int(re.search(r"processed: (\d+)", output)[1])
@@ -171,22 +193,10 @@ def beside_pgbench(report, build, folder, server, plane, load, runners, quick):
     script = pgbench_script(build, folder, runners)
     clients = best_clients(server, script, 3 if quick else 6, report)
     seconds = 5 if quick else 20
-    weir, raw, latencies, shares = [], [], [], []
-    for turn in range(3):
-        watch = Watch(plane, load, server)
-        outcome = saturate(load, seconds)
-        shares.append(watch.shares())
-        weir.append(outcome["rate"])
-        latencies.append(outcome["took"]["p99_ms"])
-        raw.append(pgbench(server, script, clients, seconds)[0])
-        report.say(f"round {turn + 1}: Weir {weir[-1]:,.0f}/s, pgbench {raw[-1]:,.0f}/s; CPU in % of a core: "
-                   + ", ".join(f"{name} {share:.0f}" for name, share in shares[-1].items()))
-    report.add("postgres.saturation", SATURATED, "1/s", weir, ratio_target=(">=", 0.5), peer_value=raw,
-               peer=f"pgbench -M prepared, the same statement, {clients} clients")
-    report.add("postgres.saturation.p99", "p99 of a batch then", "ms", latencies)
-    for name in shares[0]:
-        report.add(f"postgres.saturation.cpu_{name}", f"CPU of {NAMES[name]} then, of one core", "%",
-                   [share[name] for share in shares])
+    saturation = Saturation(plane, load, server)
+    for _ in range(3):
+        saturation.round(report, seconds, lambda: pgbench(server, script, clients, seconds)[0])
+    saturation.add_to(report, "postgres", f"pgbench -M prepared, the same statement, {clients} clients", (">=", 0.5))
 
 
 def over_postgres(build, quick, report):
@@ -247,12 +257,11 @@ def over_sqlite(build, quick, report):
                 for quantile in ("p50", "p99", "max"):
                     report.add(f"sqlite.acquire.{quantile}", f"{quantile} of a single acquire, {singles} a second",
                                "ms", asked["took"][f"{quantile}_ms"], ("<", 100) if quantile == "p99" else None)
-                rates, raw = [], []
+                saturation = Saturation(plane, load)
                 for _ in range(3):
-                    rates.append(saturate(load, 3 if quick else 10)["rate"])
-                    raw.append(raw_commits(2 if quick else 5))
-                report.add("sqlite.saturation", SATURATED, "1/s", rates, peer_value=raw,
-                           peer="commits a second of a bare loop, one row each, WAL, synchronous=FULL")
+                    saturation.round(report, 3 if quick else 10, lambda: raw_commits(2 if quick else 5))
+                saturation.add_to(report, "sqlite",
+                                  "commits a second of a bare loop, one row each, WAL, synchronous=FULL")
 
 
 def run(build, quick, report):

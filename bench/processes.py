@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -31,15 +32,20 @@ def cpu_seconds(pid):
     return sum(int(fields[i]) for i in (11, 12, 13, 14)) / TICKS
 
 
-def family_cpu_seconds(parent):
-    total = cpu_seconds(parent)
-    for entry in os.listdir("/proc"):
+def children_of(parent):
+    """Process id → CPU seconds."""
+    found = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if entry.isdigit() and int(stat_fields(entry)[1]) == parent:
-                total += cpu_seconds(entry)
+            if int(stat_fields(entry)[1]) == parent:
+                found[int(entry)] = cpu_seconds(entry)
         except (FileNotFoundError, ProcessLookupError):
             pass  # it ended while we looked
-    return total
+    return found
+
+
+def family_cpu_seconds(parent):
+    return cpu_seconds(parent) + sum(children_of(parent).values())
 
 
 def machine_cpu_seconds():
@@ -113,6 +119,12 @@ class Postgres:
     def sql(self, text):
         return self.call("psql", *self.where(), "-d", "weir", "-v", "ON_ERROR_STOP=1", "-qtA", "-f", "-",
                          input=text).strip()
+
+    def settle(self, processes, patience_s=10):
+        """Waits until no more than so many processes serve: one that is just ending would be counted twice or never."""
+        limit = time.monotonic() + patience_s
+        while len(children_of(self.pid)) > processes and time.monotonic() < limit:
+            time.sleep(0.05)
 
     def version(self):
         return self.sql("SHOW server_version").split()[0]

@@ -47,10 +47,12 @@ class Witness {
   // The owner of the last grant that was heard of.
   lease::Owner owner(const CameraId& camera) const;
   int losses(const CameraId& camera) const;
-  int takeovers() const { return takeovers_; }
+  int takeovers() const { return static_cast<int>(takeovers_.size()); }
+  // Each takeover as a sentence.
+  std::string takeovers_told() const;
   const std::vector<Yes>& answers() const { return answers_; }
-  // How many positive answers for this camera came to questions that were asked at or after `since`.
-  int answers_since(const CameraId& camera, Instant since) const;
+  // When the last question with a positive answer for this camera was asked.
+  Instant last_asked(const CameraId& camera) const;
   std::vector<Yes> grants_of(const CameraId& camera) const;
   // Each broken promise as a sentence; empty is what a test expects.
   std::string broken() const;
@@ -61,6 +63,7 @@ class Witness {
     lease::Owner owner;
     std::map<lease::Version, lease::Owner> given;
     std::map<lease::Owner, Instant> believes_until;
+    Instant last_asked{};
     int losses = 0;
   };
   void complain(std::string what);
@@ -68,7 +71,7 @@ class Witness {
   std::map<CameraId, Camera> cameras_;
   std::vector<Yes> answers_;
   std::vector<std::string> broken_;
-  int takeovers_ = 0;
+  std::vector<std::string> takeovers_;
   bool forgetting_ = false;
 };
 
@@ -127,12 +130,14 @@ class Fleet {
 std::vector<std::string> camera_names(int from, int to);
 
 // `runners` with `each` cameras of their own, asking the planes in turn. The first is the fleet's number 0 and has cam-1.
-void add_holders(Fleet& fleet, int runners, int each, size_t planes = 1);
+void add_holders(Fleet& fleet, int runners, int each, size_t planes = 1, const lease::HolderPolicy& policy = {});
 // One more runner, which tries four times a second to get these cameras.
 size_t add_rival(Fleet& fleet, const std::string& name, std::vector<std::string> cameras, size_t first_plane = 0);
 // Every holder that `add_holders` made has all of its cameras; false if that is not so within `limit`.
 bool all_held(Fleet& fleet, int runners, Duration limit = 30s);
-// From now on every camera is asked for twice more by its holder, and gets a yes each time.
+// Every camera has had a yes to a question that was asked at or after `since`.
+bool all_asked_since(const Fleet& fleet, int cameras, Instant since);
+// Every camera is asked for twice more from now on, with a yes each time; false if that is not so within `limit`.
 bool all_renewed(Fleet& fleet, int runners, int each, Duration limit = 30s);
 
 // Who holds what, as the control plane tells: "owner boot version" of each camera.

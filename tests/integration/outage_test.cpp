@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -83,7 +84,7 @@ class Scene {
     EXPECT_TRUE(all_renewed(fleet, kRunners, kEach));
     fleet.during([&] { EXPECT_EQ(holdings(*planes_[0]), before_); });
     EXPECT_EQ(fleet.seen().broken(), "");
-    EXPECT_EQ(fleet.seen().takeovers(), 0);
+    EXPECT_EQ(fleet.seen().takeovers_told(), "");
     for (const std::string& name : camera_names(1, kCameras))
       EXPECT_EQ(fleet.seen().losses(CameraId::trusted(name)), 0) << name;
   }
