@@ -308,6 +308,15 @@ TEST_P(LeaseStoreContract, VersionThatWasNeverDrawn_OpensANewEpoch_AndIsLost) {
   EXPECT_EQ(renew(b, 1, Version{anew.version.n + 1000}).outcome, Outcome::unknown);
 }
 
+TEST_P(LeaseStoreContract, VersionAboveTheRows_ProvesLostCommits_AlsoWhenTheCounterIsPastIt) {
+  auto one = acquire(a, 1);
+  auto two = acquire(a, 2);  // as if an older copy was put back and its counter had moved on since
+  auto answer = renew(b, 1, two.version);
+  EXPECT_EQ(answer.outcome, Outcome::lost);
+  EXPECT_GT(answer.version, two.version);
+  EXPECT_EQ(answer.version.epoch(), one.version.epoch() + 1);
+}
+
 TEST_P(LeaseStoreContract, ManyAskingAtOnce_ExactlyOneIsGranted) {
   for (int round = 0; round < 10; ++round) {
     int granted = 0, held = 0;

@@ -94,7 +94,7 @@ TEST(Crash, SqliteControlPlaneKilledAtRandomMoments_NobodyLosesALease) {
 
 TEST(Crash, PostgresAndTwoControlPlanesKilledAtRandomMoments_NobodyLosesALease) {
   auto server = PostgresServer::start();
-  if (!server) GTEST_SKIP() << server.error().message;
+  SKIP_WITHOUT_POSTGRES(server);
   auto database = (*server)->new_database();
   ASSERT_TRUE(database) << database.error().message;
   TempDir folder;
@@ -128,7 +128,7 @@ TEST(Crash, PostgresAndTwoControlPlanesKilledAtRandomMoments_NobodyLosesALease) 
 
 TEST(Crash, TwoControlPlanesStartAtOnceOnAnEmptyDatabase_BothComeUp_TheSchemaIsMadeOnce) {
   auto server = PostgresServer::shared();
-  if (!server) GTEST_SKIP() << server.error().message;
+  SKIP_WITHOUT_POSTGRES(server);
   for (int round = 0; round < 10; ++round) {
     auto database = (*server)->new_database();
     ASSERT_TRUE(database) << database.error().message;

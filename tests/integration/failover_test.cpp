@@ -48,9 +48,8 @@ void cut_off(Fleet& fleet, PostgresServer& replica) {
 }
 
 bool all_in_epoch(const Fleet& fleet, const std::vector<std::string>& cameras, std::int64_t epoch) {
-  return std::ranges::all_of(cameras, [&](const std::string& name) {
-    return fleet.seen().highest(CameraId::trusted(name)).epoch() == epoch;
-  });
+  return std::ranges::all_of(
+      cameras, [&](const std::string& name) { return fleet.seen().highest(CameraId::trusted(name)).epoch() == epoch; });
 }
 
 bool all_believed_by(const Fleet& fleet, size_t runner, const std::vector<std::string>& cameras) {
@@ -61,7 +60,7 @@ bool all_believed_by(const Fleet& fleet, size_t runner, const std::vector<std::s
 
 TEST(Failover, ReplicaWithoutTheLastCommits_OpensAnEpoch_AndNothingChangesHands) {
   auto primary = PostgresServer::start();
-  if (!primary) GTEST_SKIP() << primary.error().message;
+  SKIP_WITHOUT_POSTGRES(primary);
   auto url = (*primary)->new_database();
   ASSERT_TRUE(url) << url.error().message;
   std::string database = name_of(*url);
@@ -131,7 +130,7 @@ TEST(Failover, ReplicaWithoutTheLastCommits_OpensAnEpoch_AndNothingChangesHands)
 
 TEST(Failover, OldBackupStarted_AVersionFromTheFuture_OpensAnEpoch) {
   auto primary = PostgresServer::start();
-  if (!primary) GTEST_SKIP() << primary.error().message;
+  SKIP_WITHOUT_POSTGRES(primary);
   auto url = (*primary)->new_database();
   ASSERT_TRUE(url) << url.error().message;
   std::string database = name_of(*url);

@@ -260,8 +260,8 @@ class Fleet::Runner {
       if (const auto* speak = std::get_if<lease::Speak>(&action)) {
         Instant asked_at = state.open ? state.open->asked_at : now;
         Outcome outcome = answered != nullptr ? answered->answer.outcome : Outcome::unknown;
-        fleet_.witness_.spoke({camera, owner_, outcome, speak->version, speak->grant, asked_at, now,
-                               speak->valid_until});
+        fleet_.witness_.spoke(
+            {camera, owner_, outcome, speak->version, speak->grant, asked_at, now, speak->valid_until});
       }
     }
     state = std::move(step.next);

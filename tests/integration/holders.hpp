@@ -109,7 +109,7 @@ class Fleet {
   bool believes(size_t runner, const std::string& camera) const;
   bool believes_all(size_t runner) const;
   int open_questions() const;
-  int refused() const { return refused_; }        // answers with another status than 200
+  int refused() const { return refused_; }  // answers with another status than 200
   int unreachable() const { return unreachable_; }
 
  private:
@@ -129,7 +129,7 @@ class Fleet {
 // "cam-<from>" … "cam-<to>"
 std::vector<std::string> camera_names(int from, int to);
 
-// `runners` with `each` cameras of their own, asking the planes in turn. The first is the fleet's number 0 and has cam-1.
+// `runners` with `each` cameras of their own, asking the planes in turn. The fleet's first has cam-1 and so on.
 void add_holders(Fleet& fleet, int runners, int each, size_t planes = 1, const lease::HolderPolicy& policy = {});
 // One more runner, which tries four times a second to get these cameras.
 size_t add_rival(Fleet& fleet, const std::string& name, std::vector<std::string> cameras, size_t first_plane = 0);
@@ -147,3 +147,11 @@ std::map<std::string, std::string> holdings(const WeirProcess& plane);
 unsigned test_seed();
 
 }  // namespace weir::test
+
+// Ends the test if there is no PostgreSQL on this machine. One that is there and does not start is a failure.
+#define SKIP_WITHOUT_POSTGRES(made)                                            \
+  if (!(made)) {                                                               \
+    ASSERT_EQ((made).error().reason, "no_postgres") << (made).error().message; \
+    GTEST_SKIP() << (made).error().message;                                    \
+  }                                                                            \
+  static_assert(true)

@@ -125,7 +125,7 @@ struct Installation {
 
 TEST(Outage, PostgresGoneForAMinute_NothingMoves) {
   auto made = Installation::start();
-  if (!made) GTEST_SKIP() << made.error().message;
+  SKIP_WITHOUT_POSTGRES(made);
   Installation& here = **made;
   Scene scene({here.one.get(), here.two.get()});
   scene.fleet.during([&] { here.server->kill_hard(); });
@@ -141,7 +141,7 @@ TEST(Outage, PostgresGoneForAMinute_NothingMoves) {
 
 TEST(Outage, PostgresFrozen_NothingMoves) {
   auto made = Installation::start();
-  if (!made) GTEST_SKIP() << made.error().message;
+  SKIP_WITHOUT_POSTGRES(made);
   Installation& here = **made;
   Scene scene({here.one.get(), here.two.get()});
   {
@@ -190,7 +190,7 @@ TEST(Takeover, HolderThatStopsAsking_IsReplacedWithinTtlAndTwoSeconds) {
 
 TEST(Takeover, HolderThatStopsAsking_IsReplacedInTime_WhileAnotherControlPlaneRestarts) {
   auto made = Installation::start();
-  if (!made) GTEST_SKIP() << made.error().message;
+  SKIP_WITHOUT_POSTGRES(made);
   Installation& here = **made;
   std::atomic<bool> done{false};
   auto restarts = std::async(std::launch::async, [&] {

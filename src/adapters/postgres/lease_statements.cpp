@@ -19,7 +19,6 @@ namespace weir::postgres {
 #define WEIR_RISES "d.fresh > d.version"
 // Across an epoch the store cannot vouch for who came before.
 #define WEIR_KNOWS_PREVIOUS "(d.owner_id <> '' AND (d.grant_version >> 40) = m.epoch)"
-#define WEIR_COUNTER "(SELECT last_value - (NOT is_called)::int FROM lease_counter)"
 
 // The boot's row is share-locked: a last will waits for this statement, or this statement sees it.
 const char* const kAcquire =
@@ -57,7 +56,7 @@ const char* const kAcquire =
     " CASE WHEN d.verdict = 'replayed' THEN d.previous_boot WHEN " WEIR_KNOWS_PREVIOUS " THEN d.boot_id ELSE '' END,"
     " CASE WHEN d.verdict = 'replayed' THEN d.previous_grant WHEN " WEIR_KNOWS_PREVIOUS " THEN d.grant_version ELSE 0 END,"
     " d.verdict = 'granted' AND NOT d.released AND NOT (d.owner_id = $3::text AND d.boot_id = $4::text),"
-    " m.now, m.clock, m.epoch, " WEIR_COUNTER " FROM drawn d CROSS JOIN m ORDER BY d.ord";
+    " m.now, m.clock, m.epoch FROM drawn d CROSS JOIN m ORDER BY d.ord";
 
 #define WEIR_RENEW_JUDGED                                                                             \
   ", judged AS MATERIALIZED (SELECT k.*, CASE"                                                        \
@@ -72,7 +71,7 @@ const char* const kAcquire =
   " ELSE d.verdict END, d.fresh, CASE WHEN d.verdict = 'granted' THEN d.fresh ELSE d.grant_version END,"            \
   " CASE WHEN d.verdict = 'lost' THEN d.ttl ELSE $5::bigint END,"                                                   \
   " CASE WHEN d.verdict = 'lost' THEN d.expires ELSE m.now + $5::bigint END, '', 0, false,"                         \
-  " m.now, m.clock, m.epoch, " WEIR_COUNTER " FROM drawn d CROSS JOIN m ORDER BY d.ord"
+  " m.now, m.clock, m.epoch FROM drawn d CROSS JOIN m ORDER BY d.ord"
 
 // The hot path: renewals touch no indexed column and do not wait for event inserts.
 const char* const kRenew =
@@ -82,7 +81,7 @@ const char* const kRenew =
     WEIR_RENEW_JUDGED WEIR_DRAWN("'granted'")
     ", plain AS (UPDATE leases l SET expires = m.now + $5::bigint, ttl = $5::bigint FROM drawn d, m"
     " WHERE l.camera_uuid = d.camera_uuid AND d.verdict = 'renewed')"
-    ", anew AS (UPDATE leases l SET version = d.fresh, grant_version = d.fresh, last_key = '',"
+    ", anew AS (UPDATE leases l SET version = d.fresh, grant_version = d.fresh,"
     " expires = m.now + $5::bigint, ttl = $5::bigint, acquired_at = m.clock, previous_boot = '', previous_grant = 0"
     " FROM drawn d, m WHERE l.camera_uuid = d.camera_uuid AND d.verdict = 'granted' AND " WEIR_RISES ")"
     WEIR_RENEW_ANSWER;
@@ -95,7 +94,7 @@ const char* const kRotate =
     WEIR_RENEW_JUDGED WEIR_DRAWN("'granted', 'rotated'")
     ", written AS (UPDATE leases l SET version = d.fresh,"
     " grant_version = CASE WHEN d.verdict = 'granted' THEN d.fresh ELSE l.grant_version END,"
-    " last_key = CASE WHEN d.verdict IN ('granted', 'rotated') THEN d.key ELSE l.last_key END,"
+    " last_key = CASE WHEN d.verdict IN ('granted', 'rotated') AND d.rotate THEN d.key ELSE l.last_key END,"
     " expires = m.now + $5::bigint, ttl = $5::bigint,"
     " acquired_at = CASE WHEN d.verdict = 'granted' THEN m.clock ELSE l.acquired_at END,"
     " previous_boot = CASE WHEN d.verdict = 'granted' THEN '' ELSE l.previous_boot END,"
@@ -123,7 +122,7 @@ const char* const kRelease =
     " ON CONFLICT (camera_uuid, runner_id) DO UPDATE SET"
     " strikes = a.strikes + 1, until = (SELECT now FROM m) + (60000000::bigint << least(a.strikes, 4)))"
     " SELECT d.ord, CASE WHEN d.verdict = 'released' AND NOT " WEIR_RISES " THEN 'unwritten' ELSE d.verdict END,"
-    " d.fresh, d.grant_version, d.ttl, d.expires, '', 0, false, m.now, m.clock, m.epoch, " WEIR_COUNTER
+    " d.fresh, d.grant_version, d.ttl, d.expires, '', 0, false, m.now, m.clock, m.epoch"
     " FROM drawn d CROSS JOIN m ORDER BY d.ord";
 
 }  // namespace weir::postgres

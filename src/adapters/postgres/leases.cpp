@@ -43,12 +43,12 @@ constexpr Verdict kVerdicts[] = {
 };
 
 // One column each; see lease_statements.hpp.
-enum Column { kOrd, kVerdict, kVersion, kGrant, kTtl, kExpires, kPrevBoot, kPrevGrant, kStolen, kNow, kClock, kEpoch, kCounter };
+enum Column { kOrd, kVerdict, kVersion, kGrant, kTtl, kExpires, kPrevBoot, kPrevGrant, kStolen, kNow, kClock, kEpoch };
 
 struct Judged {
   std::vector<Answer> answers;
   bool stale = false;         // the server's timeline is not the stored one: nothing was drawn
-  bool lost_commits = false;  // a version was presented, or would have to be drawn over, that this store never drew
+  bool lost_commits = false;  // a version above the row's was presented, or one not above it was drawn
 };
 
 Answer read_answer(const Rows& rows, int i, const Batch& batch, const lease::Ask& ask, Judged& all) {
@@ -78,7 +78,7 @@ Answer read_answer(const Rows& rows, int i, const Batch& batch, const lease::Ask
   answer.grant = {};
   answer.version = std::max(answer.version, lease::Version::make(epoch, 0));
   if (ask.version && *ask.version >= answer.version) {
-    all.lost_commits |= *ask.version > lease::Version::make(epoch, rows.integer(i, kCounter));
+    all.lost_commits |= ask.version->n > rows.integer(i, kVersion);
     answer.outcome = Outcome::unknown;
     answer.version = {};
   }

@@ -71,7 +71,8 @@ struct Judge {
     bool stolen = !row.released && !asker_owns_row();
     next.owner = batch.owner;
     next.version = next.grant = moment.next;
-    next.last_key = ask.key;
+    // A plain renewal that becomes a grant carries no key of its own.
+    if (batch.operation == Operation::acquire || ask.rotate) next.last_key = ask.key;
     next.released = next.revoked = false;
     Decision decision = written(Outcome::granted, std::move(next));
     decision.drew = true;
@@ -82,12 +83,12 @@ struct Judge {
     Decision decision = answered(Outcome::lost);
     decision.answer.version = std::max(row.version, Version::make(moment.epoch, 0));
     decision.answer.grant = {};
-    // A holder may be told "lost" only with a version above its own. One that this store never drew proves that
-    // commits are missing here.
+    // A holder may be told "lost" only with a version above its own. Every version of a camera is in its row from the
+    // moment it is drawn, so one above the row's proves that commits are missing here.
     if (ask.version && *ask.version >= decision.answer.version) {
       decision.answer.outcome = Outcome::unknown;
       decision.answer.version = {};
-      decision.lost_commits = *ask.version >= moment.next;
+      decision.lost_commits = *ask.version > row.version;
     }
     return decision;
   }

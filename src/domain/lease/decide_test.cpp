@@ -81,7 +81,7 @@ TEST(Decide, OlderEpoch_GivesItsHolderANewTenure_WithoutAPrevious) {
   EXPECT_FALSE(anew.answer.previous);
 }
 
-TEST(Decide, VersionAboveEverythingDrawn_IsNotLost_ButProvesLostCommits) {
+TEST(Decide, VersionAboveTheRows_IsNotLost_ButProvesLostCommits) {
   LeaseRow row = held(kA, LeaseTime(10s));
   Decision odd = renew(row, kB, Version::make(1, 9), at(LeaseTime(5s)));
   EXPECT_EQ(odd.answer.outcome, Outcome::unknown);

@@ -16,7 +16,7 @@ Facts facts_for(Rows& rows, const LeaseRow& row, const Batch& batch, const Ask& 
   return facts;
 }
 
-// One pass over the batch. True if an asker presented a version that this store never drew.
+// One pass over the batch. True if an asker presented a version above its row's.
 bool judge(Rows& rows, StoreState& state, const Batch& batch, WallTime clock, std::vector<Answer>& answers) {
   bool lost_commits = false;
   answers.clear();

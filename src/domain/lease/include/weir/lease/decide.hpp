@@ -102,7 +102,7 @@ struct Decision {
   Answer answer;
   std::optional<LeaseRow> write = {};
   bool drew = false;          // Moment::next is used up
-  bool lost_commits = false;  // the asker presents a version that this store never drew: it must open a new epoch
+  bool lost_commits = false;  // the asker presents a version above the row's: the store must open a new epoch
   bool add_avoid = false;
 };
 
