@@ -76,6 +76,9 @@ struct Node {
   TrueTime cut_out_until = 0, cut_in_until = 0, unauthorized_until = 0;
   TrueTime trouble = -kForever;   // the last time when something was wrong with this node or its messages
   bool down = false;
+
+  // A shorter trouble does not end a longer one.
+  void in_trouble_until(TrueTime when) { trouble = std::max(trouble, when); }
 };
 
 class World {
@@ -152,7 +155,7 @@ class World {
   }
   bool lost(Node& node) {
     if (!faulty() || !faults_.loss || !rng_.chance(0.08)) return false;
-    node.trouble = now_;
+    node.in_trouble_until(now_);
     return true;
   }
   // A request to a control plane; `serve` runs where the store is and returns what the reply shall do.

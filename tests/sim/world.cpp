@@ -102,7 +102,7 @@ void World::kill_runner(Node& node, bool last_will) {
   for (auto& w : m->workers)
     if (w) w->alive = false;
   node.down = true;
-  node.trouble = now_;
+  node.in_trouble_until(now_);
   if (last_will) {
     auto parent = std::make_shared<Process>();
     for (int attempt = 0; attempt < 4; ++attempt)
@@ -114,7 +114,7 @@ void World::kill_runner(Node& node, bool last_will) {
       });
   }
   in(rng_.between(500ms, 8s), [this, &node] {
-    node.trouble = now_;
+    node.in_trouble_until(now_);
     if (node.down) start_manager(node);
   });
 }
@@ -122,7 +122,7 @@ void World::kill_runner(Node& node, bool last_will) {
 void World::fault() {
   Node& node = *nodes_[static_cast<size_t>(rng_.below(static_cast<int>(nodes_.size())))];
   int camera = rng_.below(static_cast<int>(cameras_.size()));
-  auto trouble = [&](Duration how_long) { node.trouble = now_ + how_long.count(); };
+  auto trouble = [&](Duration how_long) { node.in_trouble_until(now_ + how_long.count()); };
   switch (rng_.below(13)) {
     case 0:
       if (faults_.cuts) {
@@ -218,7 +218,7 @@ void World::heal() {
   trace("the faults stop");
   for (auto& node : nodes_) {
     node->cut_in_until = node->cut_out_until = node->unauthorized_until = 0;
-    node->trouble = std::max(node->trouble, now_);  // a pause may outlast the faults
+    node->in_trouble_until(now_);
   }
   store_down_until_ = store_stalled_until_ = 0;
 }
@@ -230,7 +230,7 @@ void World::request(Node& node, const std::shared_ptr<Process>& from, std::funct
   for (int copy = 0; copy < copies; ++copy) {
     if (lost(node)) continue;
     Duration delay = latency();
-    if (delay > 100ms) node.trouble = now_ + delay.count();
+    if (delay > 100ms) node.in_trouble_until(now_ + delay.count());
     in(delay, [=, this, &node] {
       if (now_ < node.cut_out_until) return;
       serve(node, from, work, refused, now_);
@@ -255,7 +255,7 @@ void World::serve(Node& node, const std::shared_ptr<Process>& from, const std::f
   }
   if (lost(node)) return;
   Duration delay = latency();
-  if (delay > 100ms) node.trouble = now_ + delay.count();
+  if (delay > 100ms) node.in_trouble_until(now_ + delay.count());
   in(delay, [=, this, &node] {
     if (now_ < node.cut_in_until) return;
     deliver(from, reply);
