@@ -308,6 +308,16 @@ TEST_P(LeaseStoreContract, VersionThatWasNeverDrawn_OpensANewEpoch_AndIsLost) {
   EXPECT_EQ(renew(b, 1, Version{anew.version.n + 1000}).outcome, Outcome::unknown);
 }
 
+TEST_P(LeaseStoreContract, RotationReplayedAcrossAnEpoch_IsANewGrant_NotTheOldVersion) {
+  auto got = acquire(a, 1);
+  auto rotated = rotate(a, 1, got.version, "r1");
+  ASSERT_EQ(renew(b, 2, Version{rotated.version.n + 1000}).outcome, Outcome::lost);  // opens a new epoch
+  auto replay = rotate(a, 1, got.version, "r1");
+  EXPECT_EQ(replay.outcome, Outcome::granted);
+  EXPECT_EQ(replay.version.epoch(), got.version.epoch() + 1);
+  EXPECT_EQ(replay.grant, replay.version);
+}
+
 TEST_P(LeaseStoreContract, VersionAboveTheRows_ProvesLostCommits_AlsoWhenTheCounterIsPastIt) {
   auto one = acquire(a, 1);
   auto two = acquire(a, 2);  // as if an older copy was put back and its counter had moved on since

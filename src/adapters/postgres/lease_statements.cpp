@@ -64,7 +64,8 @@ const char* const kAcquire =
   " WHEN NOT (" WEIR_MINE ") OR k.released THEN 'lost'"                                               \
   " WHEN " WEIR_MATCHES " THEN CASE WHEN (k.version >> 40) < m.epoch THEN 'granted'"                  \
   "   WHEN k.rotate THEN 'rotated' ELSE 'renewed' END"                                                \
-  " WHEN k.rotate AND k.key <> '' AND k.key = k.last_key THEN 'replayed'"                             \
+  " WHEN k.rotate AND k.key <> '' AND k.key = k.last_key"                                             \
+  "   THEN CASE WHEN (k.version >> 40) < m.epoch THEN 'granted' ELSE 'replayed' END"                  \
   " ELSE 'lost' END AS verdict FROM locked k CROSS JOIN m)"
 #define WEIR_RENEW_ANSWER                                                                                           \
   " SELECT d.ord, CASE WHEN d.verdict IN ('granted', 'rotated') AND NOT " WEIR_RISES " THEN 'unwritten'"            \

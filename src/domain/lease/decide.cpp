@@ -112,9 +112,10 @@ struct Judge {
   Decision renew() const {
     if (facts.boot_dead) return lost();
     if (!asker_holds()) return lost();
+    bool replayed = ask.rotate && !ask.key.empty() && ask.key == row.last_key;
+    // A new epoch ends every tenure: the holder goes on, but nothing it captured before may still be published.
+    if ((version_matches() || replayed) && from_older_epoch(row.version, moment)) return grant();
     if (version_matches()) {
-      // A new epoch ends every tenure: the holder goes on, but nothing it captured before may still be published.
-      if (from_older_epoch(row.version, moment)) return grant();
       if (!ask.rotate) return written(Outcome::renewed, extended());
       LeaseRow next = extended();
       next.version = moment.next;
@@ -123,7 +124,7 @@ struct Judge {
       decision.drew = true;
       return decision;
     }
-    if (ask.rotate && !ask.key.empty() && ask.key == row.last_key) return written(Outcome::rotated, extended());
+    if (replayed) return written(Outcome::rotated, extended());
     return lost();
   }
 
