@@ -17,6 +17,7 @@ namespace asio = boost::asio;
 namespace {
 constexpr size_t kIdleMax = 64;
 constexpr size_t kBufferBytes = 16 << 10;
+constexpr int kSmallSendBuffer = 16 << 10;
 constexpr Duration kTimeoutMax = 24h * 365;  // "for ever" must not overflow
 
 struct BaseUrl {
@@ -142,8 +143,8 @@ struct Resolution {
 }  // namespace
 
 struct HttpClient::State {
-  State(asio::io_context& on, BaseUrl to, size_t bytes_max)
-      : io(on), base(std::move(to)), answer_bytes_max(bytes_max) {}
+  State(asio::io_context& on, BaseUrl to, ClientOptions chosen)
+      : io(on), base(std::move(to)), options(chosen) {}
 
   static asio::awaitable<Result<ClientResponse>> send(std::shared_ptr<State> self, ClientRequest request);
   static asio::awaitable<Status> follow(std::shared_ptr<State> self, ClientRequest request, Duration silence,
@@ -168,13 +169,13 @@ struct HttpClient::State {
 
   asio::io_context& io;
   const BaseUrl base;
-  const size_t answer_bytes_max;
+  const ClientOptions options;
   std::vector<LinkPtr> idle;
 };
 
-Result<HttpClient> HttpClient::create(asio::io_context& io, std::string_view base_url, size_t answer_bytes_max) {
+Result<HttpClient> HttpClient::create(asio::io_context& io, std::string_view base_url, ClientOptions options) {
   TRY(base, parse_base(base_url));
-  return HttpClient(std::make_shared<State>(io, std::move(base), answer_bytes_max));
+  return HttpClient(std::make_shared<State>(io, std::move(base), options));
 }
 
 HttpClient::HttpClient(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -253,7 +254,12 @@ asio::awaitable<Status> HttpClient::State::open(Link& link) {
     error_code ignored;
     link.socket.close(ignored);
     failed.clear();
-    co_await connect(link.socket, each, failed);
+    open_private(link.socket, each.protocol(), failed);
+    if (!failed && options.forget_unsent) {
+      link.socket.set_option(asio::socket_base::linger(true, 0), ignored);
+      link.socket.set_option(asio::socket_base::send_buffer_size(kSmallSendBuffer), ignored);
+    }
+    if (!failed) co_await connect(link.socket, each, failed);
     if (!failed || link.expired || failed == asio::error::operation_aborted) break;
   }
   if (failed || link.expired) co_return broken(link, "reach", failed);
@@ -264,7 +270,10 @@ asio::awaitable<Status> HttpClient::State::open(Link& link) {
 asio::awaitable<Status> HttpClient::State::write(Link& link, const ClientRequest& request) {
   std::string head = request_head(base, request);
   error_code failed;
-  co_await write_all(link.socket, head, request.body, failed);
+  co_await write_all(link.socket, head, request.body, failed, request.write_by.value_or(Instant::max()));
+  if (failed == asio::error::timed_out && request.write_by && boot_now() >= *request.write_by)
+    co_return Error{Errc::unavailable, "deadline_passed",
+                    fmt::format("the time to write to {} had passed", base.name)};
   if (failed) co_return broken(link, "write to", failed);
   co_return ok();
 }
@@ -291,7 +300,7 @@ asio::awaitable<Status> HttpClient::State::read_step(Link& link, ResponseParser&
 asio::awaitable<HttpClient::State::Attempt> HttpClient::State::exchange(const ClientRequest& request, LinkPtr link) {
   bool untouched = true;  // no byte of an answer has come
   auto failed = [&](Error error) {
-    bool lost = !link->expired && error.reason != "cancelled";
+    bool lost = !link->expired && error.reason != "cancelled" && error.reason != "deadline_passed";
     return Attempt{std::move(error),
                    link->reused && untouched && lost && (idempotent(request.method) || request.replayable)};
   };
@@ -301,7 +310,7 @@ asio::awaitable<HttpClient::State::Attempt> HttpClient::State::exchange(const Cl
   }
   Status written = co_await write(*link, request);
   if (!written) co_return failed(std::move(written).error());
-  auto parser = std::make_unique<ResponseParser>(answer_bytes_max, request.method == Method::head);
+  auto parser = std::make_unique<ResponseParser>(options.answer_bytes_max, request.method == Method::head);
   while (!parser->done()) {
     Status step = co_await read_step(*link, *parser);
     if (!step) {
@@ -311,7 +320,7 @@ asio::awaitable<HttpClient::State::Attempt> HttpClient::State::exchange(const Cl
     untouched = false;
     // "100 Continue" and its like come before the answer.
     if (parser->done() && parser->response().status / 100 == 1) {
-      parser = std::make_unique<ResponseParser>(answer_bytes_max, request.method == Method::head);
+      parser = std::make_unique<ResponseParser>(options.answer_bytes_max, request.method == Method::head);
       link->unread.erase(0, parser->feed(link->unread));
       if (parser->problem()) co_return failed(*parser->problem());
     }
@@ -345,7 +354,7 @@ asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<
 // ---- streams ----
 asio::awaitable<Status> HttpClient::State::read_events(Link& link, ResponseParser& parser, Duration silence,
                                                        const std::function<bool(const StreamedEvent&)>& each) {
-  EventReader reader(answer_bytes_max);
+  EventReader reader(options.answer_bytes_max);
   for (;;) {
     std::string text = std::exchange(parser.response().body, {});
     if (!reader.feed(text, each)) {

@@ -35,7 +35,8 @@ std::optional<T> finish(asio::io_context& io, asio::awaitable<T> work) {
 // A client and its loop. What `send` gives is a result, or an error "hung" when nothing came in time.
 struct Asker {
   explicit Asker(std::uint16_t port, std::string_view prefix = "", size_t answer_bytes_max = 1 << 20)
-      : client(*HttpClient::create(io, fmt::format("http://127.0.0.1:{}{}", port, prefix), answer_bytes_max)) {}
+      : client(*HttpClient::create(io, fmt::format("http://127.0.0.1:{}{}", port, prefix),
+                                   {.answer_bytes_max = answer_bytes_max})) {}
 
   Result<ClientResponse> send(ClientRequest request) {
     auto result = finish(io, client.send(std::move(request)));

@@ -28,6 +28,8 @@ void append_field(std::string& to, std::string_view name, std::string_view value
   to += '\n';
 }
 
+}  // namespace
+
 std::string event_text(std::string_view id, std::string_view event, std::string_view data) {
   std::string out;
   out.reserve(data.size() + id.size() + event.size() + 32);
@@ -44,6 +46,7 @@ std::string event_text(std::string_view id, std::string_view event, std::string_
   return out;
 }
 
+namespace {
 Error gone_error() { return Error{Errc::unavailable, "client_gone", "the client of the event stream has gone"}; }
 }  // namespace
 
@@ -61,10 +64,15 @@ void Connection::Events::append(std::string_view text) {
 }
 
 asio::awaitable<Status> Connection::Events::send(std::string_view id, std::string_view event, std::string_view data) {
+  std::string text = event_text(id, event, data);
+  co_return co_await send_text(text);
+}
+
+asio::awaitable<Status> Connection::Events::send_text(std::string_view events) {
   if (gone_) co_return gone_error();
   if (sending_) co_return Error{Errc::internal, "send_overlaps", "an event is still being sent on this stream"};
   sending_ = true;
-  append(event_text(id, event, data));
+  append(events);
   deadline_ = clock_.now() + write_timeout_;
   error_code failed;
   co_await write_all(socket_, unsent_, {}, failed);

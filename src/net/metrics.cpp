@@ -11,10 +11,12 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -125,6 +127,15 @@ struct Metrics::State {
   Kept<Counter> counters;
   Kept<Gauge> gauges;
   Kept<Histogram> histograms;
+  std::set<std::pair<std::string, std::string>> retired;
+
+  void show(const Labels& labels) {
+    for (const auto& label : labels) retired.erase(label);
+  }
+  bool is_retired(const prometheus::ClientMetric& metric) const {
+    return std::ranges::any_of(metric.label,
+                               [&](const auto& label) { return retired.contains({label.name, label.value}); });
+  }
 };
 
 Metrics::Metrics() : state_(std::make_unique<State>()) {}
@@ -132,6 +143,7 @@ Metrics::~Metrics() = default;
 
 Counter& Metrics::counter(const std::string& name, const std::string& help, const Labels& labels) {
   std::lock_guard lock(state_->mutex);
+  state_->show(labels);
   return kept(state_->counters, name, labels, [&] {
     auto& family = prometheus::BuildCounter().Name(name).Help(help).Register(state_->registry);
     return std::make_unique<PrometheusCounter>(family.Add(labels));
@@ -140,6 +152,7 @@ Counter& Metrics::counter(const std::string& name, const std::string& help, cons
 
 Gauge& Metrics::gauge(const std::string& name, const std::string& help, const Labels& labels) {
   std::lock_guard lock(state_->mutex);
+  state_->show(labels);
   return kept(state_->gauges, name, labels, [&] {
     auto& family = prometheus::BuildGauge().Name(name).Help(help).Register(state_->registry);
     return std::make_unique<PrometheusGauge>(family.Add(labels));
@@ -149,6 +162,7 @@ Gauge& Metrics::gauge(const std::string& name, const std::string& help, const La
 Histogram& Metrics::histogram(const std::string& name, const std::string& help, const std::vector<double>& buckets,
                               const Labels& labels) {
   std::lock_guard lock(state_->mutex);
+  state_->show(labels);
   return kept(state_->histograms, name, labels, [&] {
     auto& family = prometheus::BuildHistogram().Name(name).Help(help).Register(state_->registry);
     return std::make_unique<PrometheusHistogram>(family.Add(labels, buckets));
@@ -157,8 +171,19 @@ Histogram& Metrics::histogram(const std::string& name, const std::string& help, 
 
 void Metrics::add_process_metrics() { state_->process = true; }
 
+void Metrics::retire(const std::string& label, const std::string& value) {
+  std::lock_guard lock(state_->mutex);
+  state_->retired.emplace(label, value);
+}
+
 std::string Metrics::text() const {
   auto families = state_->registry.Collect();
+  {
+    std::lock_guard lock(state_->mutex);
+    if (!state_->retired.empty())
+      for (auto& family : families)
+        std::erase_if(family.metric, [&](const auto& metric) { return state_->is_retired(metric); });
+  }
   if (state_->process) append_process(families);
   return prometheus::TextSerializer().Serialize(families);
 }

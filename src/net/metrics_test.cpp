@@ -58,4 +58,18 @@ TEST(Metrics, LatencyBuckets_AscendFromHalfAMillisecondToTenSeconds) {
 }
 
 }  // namespace
+TEST(Metrics, RetiredLabel_IsNotShown_UntilItIsAskedForAgain) {
+  Metrics metrics;
+  Gauge& up = metrics.gauge("stream_up", "up", {{"camera_uuid", "cam-1"}});
+  metrics.gauge("stream_up", "up", {{"camera_uuid", "cam-2"}}).set(1);
+  metrics.counter("seen_total", "seen", {{"camera_uuid", "cam-1"}}).add(3);
+  metrics.retire("camera_uuid", "cam-1");
+  up.set(0);
+  EXPECT_EQ(metrics.text().find("cam-1"), std::string::npos);
+  EXPECT_NE(metrics.text().find("stream_up{camera_uuid=\"cam-2\"} 1"), std::string::npos);
+
+  metrics.counter("seen_total", "seen", {{"camera_uuid", "cam-1"}}).add();
+  EXPECT_NE(metrics.text().find("seen_total{camera_uuid=\"cam-1\"} 4"), std::string::npos);
+}
+
 }  // namespace weir::net

@@ -94,7 +94,7 @@ Status HttpServer::listen(std::string_view address) {
   TRY(endpoint, parse_address(address));
   auto acceptor = std::make_shared<tcp::acceptor>(state_->io);
   error_code failed;
-  acceptor->open(endpoint.protocol(), failed);
+  open_private(*acceptor, endpoint.protocol(), failed);
   if (!failed) acceptor->set_option(tcp::acceptor::reuse_address(true), failed);
   if (!failed && endpoint.address().is_v6()) acceptor->set_option(asio::ip::v6_only(false), failed);
   if (!failed) acceptor->bind(endpoint, failed);

@@ -20,12 +20,14 @@ Stores::Stores(Kind kind) {
     fake = std::make_unique<FakeStore>(wall_now);
     leases = fake.get();
     catalog = fake.get();
+    events = fake.get();
   } else if (kind == Kind::sqlite) {
     auto opened = sqlite::SqliteStore::open(io, {folder.path() + "/weir.db"});
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     sqlite = *std::move(opened);
     leases = sqlite.get();
     catalog = sqlite.get();
+    events = sqlite.get();
   } else {
     auto server = PostgresServer::shared();
     if (!server) {
@@ -40,6 +42,7 @@ Stores::Stores(Kind kind) {
     postgres = *std::move(opened);
     leases = postgres.get();
     catalog = postgres.get();
+    events = postgres.get();
   }
 }
 

@@ -37,6 +37,7 @@ struct Stores {
   std::unique_ptr<postgres::PostgresStore> postgres;
   LeaseStore* leases = nullptr;
   Catalog* catalog = nullptr;
+  EventLog* events = nullptr;
 };
 
 CameraId cam(int n);

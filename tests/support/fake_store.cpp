@@ -361,4 +361,58 @@ Async<Nothing> FakeStore::remove_runner(RunnerId id, TenantId tenant) {
   co_return ok();
 }
 
+
+// ---- events ----
+
+Confirmation FakeStore::append_now(const OutgoingEvent& event, const EventSpeaker& speaker) {
+  if (rows_.event_ids.contains(event.event_id)) return Confirmation::duplicate;
+  TenantId tenant = speaker.tenant;
+  if (event.stamp) {
+    auto row = rows_.leases.find(event.stamp->camera);
+    if (row == rows_.leases.end() || (!speaker.tenant.empty() && row->second.tenant != speaker.tenant) ||
+        !lease::fence_accepts(row->second, speaking_owner(speaker, row->second), event.stamp->version,
+                              rows_.state.epoch))
+      return Confirmation::stale;
+    tenant = row->second.tenant;
+  }
+  std::int64_t sequence = ++rows_.last_event;
+  rows_.events[sequence] = {sequence, tenant, event.topic, event.routing_key, event.payload, clock_()};
+  rows_.event_ids[event.event_id] = sequence;
+  return Confirmation::accepted;
+}
+
+Async<std::vector<Confirmation>> FakeStore::append(std::vector<OutgoingEvent> events, EventSpeaker speaker) {
+  std::vector<Confirmation> answers;
+  for (const OutgoingEvent& event : events) answers.push_back(append_now(event, speaker));
+  co_return answers;
+}
+
+Async<EventPage> FakeStore::read(std::int64_t after, int limit) {
+  EventPage page{{}, std::max(after, rows_.last_event), rows_.forgotten_to, rows_.state.epoch};
+  for (auto at = rows_.events.upper_bound(after); at != rows_.events.end(); ++at) {
+    page.events.push_back(at->second);
+    if (static_cast<int>(page.events.size()) < limit) continue;
+    page.scanned_to = at->first;
+    break;
+  }
+  co_return page;
+}
+
+Async<EventPlace> FakeStore::newest() { co_return EventPlace{rows_.state.epoch, rows_.last_event}; }
+
+Async<std::int64_t> FakeStore::trim(EventRetention retention, int most) {
+  std::int64_t forgotten = 0;
+  while (!rows_.events.empty() && forgotten < most) {
+    const StoredEvent& oldest = rows_.events.begin()->second;
+    Duration age = clock_() - oldest.stored_at;
+    bool too_many = oldest.sequence <= rows_.last_event - retention.events_max && age > kEventsRemembered;
+    if (age <= retention.age && !too_many) break;
+    rows_.forgotten_to = oldest.sequence;
+    std::erase_if(rows_.event_ids, [&](const auto& each) { return each.second == rows_.forgotten_to; });
+    rows_.events.erase(rows_.events.begin());
+    ++forgotten;
+  }
+  co_return forgotten;
+}
+
 }  // namespace weir::test

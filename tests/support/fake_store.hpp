@@ -4,6 +4,7 @@
 
 #include "weir/lease/ledger.hpp"
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <functional>
@@ -24,9 +25,12 @@ struct FakeRows {
   std::map<CameraId, CameraRecord> cameras;
   std::map<RunnerId, Runner> runners;
   std::map<RunnerId, LeaseTime> heartbeats;
+  std::map<std::int64_t, StoredEvent> events;
+  std::map<std::string, std::int64_t> event_ids;  // to their sequence
+  std::int64_t last_event = 0, forgotten_to = 0;
 };
 
-class FakeStore final : public LeaseStore, public Catalog {
+class FakeStore final : public LeaseStore, public Catalog, public EventLog {
  public:
   FakeStore(std::function<WallTime()> clock, LeaseLimits limits = {});
 
@@ -72,9 +76,14 @@ class FakeStore final : public LeaseStore, public Catalog {
   Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
   Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
   Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
+  Async<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override;
+  Async<EventPage> read(std::int64_t after, int limit) override;
+  Async<EventPlace> newest() override;
+  Async<std::int64_t> trim(EventRetention retention, int most) override;
 
  private:
   class Access;
+  Confirmation append_now(const OutgoingEvent& event, const EventSpeaker& speaker);
   lease::Version draw() { return lease::Version::make(rows_.state.epoch, ++rows_.state.counter); }
   void set_assignable(const camera::Config& config, bool assignable);
   LeaseView view(const lease::LeaseRow& row) const;

@@ -137,7 +137,8 @@ std::string PostgresServer::url(const std::string& database) const {
 }
 
 Result<std::string> PostgresServer::sql(const std::string& database, const std::string& statement) {
-  std::string file = folder_ + "/statement.sql";
+  static std::atomic<int> count{0};  // threads of a test may ask at the same time
+  std::string file = fmt::format("{}/statement-{}.sql", folder_, ++count);
   std::ofstream(file) << statement;
   ::chmod(file.c_str(), 0644);
   Ran ran = run(fmt::format("{}/psql -h 127.0.0.1 -p {} -U weir -d {} -v ON_ERROR_STOP=1 -qtA -f {}", bin_, port_,

@@ -213,7 +213,22 @@ BEGIN
 END $$;
 )sql";
 
-constexpr std::array kSteps = {kTables, kFunctions};
+// A sequence is the inserting transaction's number and the event's place in it: below the oldest transaction that still
+// runs, nothing can be inserted any more. `n` counts; numbers of events that turned out to be duplicates are missing.
+constexpr const char* kEvents = R"sql(
+CREATE SEQUENCE event_counter AS bigint MINVALUE 1 NO CYCLE CACHE 1;
+CREATE TABLE events(
+  sequence bigint PRIMARY KEY, n bigint NOT NULL, event_id text COLLATE "C" NOT NULL UNIQUE, tenant_id text NOT NULL,
+  topic text NOT NULL, routing_key text NOT NULL, payload text NOT NULL, stored_at bigint NOT NULL);
+CREATE TABLE event_state(id int PRIMARY KEY CHECK (id = 1), forgotten_to bigint NOT NULL);
+INSERT INTO event_state VALUES (1, 0);
+
+-- Every event below this is visible to the statement that asks, and none can come below it any more.
+CREATE FUNCTION weir_event_horizon() RETURNS bigint LANGUAGE sql STABLE AS
+  $$ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 13 $$;
+)sql";
+
+constexpr std::array kSteps = {kTables, kFunctions, kEvents};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include "catalog.hpp"
 #include "connection.hpp"
+#include "events.hpp"
 #include "lease_statements.hpp"
 #include "leases.hpp"
 #include "schema.hpp"
@@ -217,6 +218,23 @@ Async<Runner> PostgresStore::change_runner(RunnerId id, TenantId tenant, RunnerC
 }
 Async<Nothing> PostgresStore::remove_runner(RunnerId id, TenantId tenant) {
   return state_->call<Nothing>([=, limits = state_->config.limits](C& c) { return postgres::remove_runner(c, id, tenant, limits); });
+}
+
+// ---- events ----
+
+Async<std::vector<Confirmation>> PostgresStore::append(std::vector<OutgoingEvent> events, EventSpeaker speaker) {
+  return state_->call<std::vector<Confirmation>>([events = std::move(events), speaker = std::move(speaker)](C& c) {
+    return append_events(c, events, speaker);
+  });
+}
+Async<EventPage> PostgresStore::read(std::int64_t after, int limit) {
+  return state_->call<EventPage>([=](C& c) { return read_events(c, after, limit); });
+}
+Async<EventPlace> PostgresStore::newest() {
+  return state_->call<EventPlace>([](C& c) { return newest_event(c); });
+}
+Async<std::int64_t> PostgresStore::trim(EventRetention retention, int most) {
+  return state_->call<std::int64_t>([=](C& c) -> Result<std::int64_t> { return trim_events(c, retention, most); });
 }
 
 }  // namespace weir::postgres

@@ -57,6 +57,15 @@ CREATE TABLE avoids(
 
 CREATE TABLE budget_uses(camera_uuid TEXT PRIMARY KEY, grant_version INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 )sql",
+    // Sequences are never used again, also not after everything was forgotten.
+    R"sql(
+CREATE TABLE events(
+  sequence INTEGER PRIMARY KEY AUTOINCREMENT, event_id TEXT NOT NULL UNIQUE, tenant_id TEXT NOT NULL,
+  topic TEXT NOT NULL, routing_key TEXT NOT NULL, payload TEXT NOT NULL, stored_at INTEGER NOT NULL
+) STRICT;
+CREATE TABLE event_state(id INTEGER PRIMARY KEY CHECK (id = 1), forgotten_to INTEGER NOT NULL) STRICT;
+INSERT INTO event_state VALUES (1, 0);
+)sql",
 };
 }  // namespace
 

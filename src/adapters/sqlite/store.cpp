@@ -86,6 +86,10 @@ struct SqliteStore::State {
     std::lock_guard guard(mutex);
     return {lease::lease_time(published, clock), clock};
   }
+  std::int64_t epoch() {
+    std::lock_guard guard(mutex);
+    return published.epoch;
+  }
   template <class T>
   Async<T> write(std::function<Result<T>(Core&)> work) {
     return run_blocking<T>(writes, [this, work = std::move(work)] { return work(*core); });
@@ -312,6 +316,26 @@ Async<Runner> SqliteStore::change_runner(RunnerId id, TenantId tenant, RunnerCha
 }
 Async<Nothing> SqliteStore::remove_runner(RunnerId id, TenantId tenant) {
   return state_->write<Nothing>([=](Core& c) { return c.remove_runner(id, tenant); });
+}
+
+// ---- events ----
+
+Async<std::vector<Confirmation>> SqliteStore::append(std::vector<OutgoingEvent> events, EventSpeaker speaker) {
+  return state_->write<std::vector<Confirmation>>(
+      [events = std::move(events), speaker = std::move(speaker)](Core& c) { return c.append(events, speaker); });
+}
+Async<EventPage> SqliteStore::read(std::int64_t after, int limit) {
+  return state_->read<EventPage>([=, this](Core::Reader& r) -> Result<EventPage> {
+    return r.read_events(after, limit, state_->epoch());
+  });
+}
+Async<EventPlace> SqliteStore::newest() {
+  return state_->read<EventPlace>([this](Core::Reader& r) -> Result<EventPlace> {
+    return EventPlace{state_->epoch(), r.last_event()};
+  });
+}
+Async<std::int64_t> SqliteStore::trim(EventRetention retention, int most) {
+  return state_->write<std::int64_t>([=](Core& c) -> Result<std::int64_t> { return c.trim(retention, most); });
 }
 
 }  // namespace weir::sqlite

@@ -10,7 +10,19 @@ Instruments::Instruments(net::Metrics& metrics)
     : metrics_(metrics),
       owner_changes_(metrics.counter("owner_changes_total", "Leases granted to another owner than the one before.")),
       store_up_(metrics.gauge("weir_store_up", "1 while the store answers, 0 while it does not.")),
-      epoch_(metrics.gauge("weir_epoch", "The store's epoch: it rises when commits may have been lost.")) {}
+      epoch_(metrics.gauge("weir_epoch", "The store's epoch: it rises when commits may have been lost.")),
+      events_{&metrics.counter("weir_events_accepted_total", "Events that the bus took."),
+              &metrics.counter("weir_events_duplicate_total", "Events that the bus had already."),
+              &metrics.counter("weir_events_stale_total", "Events of those who no longer hold their camera.")},
+      events_forgotten_(metrics.counter("weir_events_forgotten_total", "Events deleted when their time was over.")),
+      event_listeners_(metrics.gauge("weir_event_subscribers", "Event streams that are open.")),
+      event_listeners_cut_(metrics.counter("weir_event_subscribers_cut_total", "Event streams ended as too slow.")),
+      event_lag_(metrics.gauge("weir_event_lag_seconds", "Age of the newest event when it was handed on.")) {}
+
+void Instruments::events(const std::array<int, 3>& counts) {
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0) events_[i]->add(counts[i]);
+}
 
 void Instruments::lease_results(lease::Operation operation, lease::Outcome outcome, int count) {
   auto row = static_cast<size_t>(operation), column = static_cast<size_t>(outcome);

@@ -48,6 +48,27 @@ awaitable<Result<BudgetAnswer>> MeteredLeaseStore::consume(SiteId site, TenantId
   return consume_.time(inner_.consume(std::move(site), std::move(tenant), std::move(use)));
 }
 
+// ---- events ----
+
+MeteredEventLog::MeteredEventLog(EventLog& inner, net::Metrics& metrics, Clock& clock)
+    : inner_(inner),
+      append_(metrics, clock, "append_events"),
+      read_(metrics, clock, "read_events"),
+      newest_(metrics, clock, "newest_event"),
+      trim_(metrics, clock, "trim_events") {}
+
+awaitable<Result<std::vector<Confirmation>>> MeteredEventLog::append(std::vector<OutgoingEvent> events,
+                                                                     EventSpeaker speaker) {
+  return append_.time(inner_.append(std::move(events), std::move(speaker)));
+}
+awaitable<Result<EventPage>> MeteredEventLog::read(std::int64_t after, int limit) {
+  return read_.time(inner_.read(after, limit));
+}
+awaitable<Result<EventPlace>> MeteredEventLog::newest() { return newest_.time(inner_.newest()); }
+awaitable<Result<std::int64_t>> MeteredEventLog::trim(EventRetention retention, int most) {
+  return trim_.time(inner_.trim(retention, most));
+}
+
 // ---- catalog ----
 
 MeteredCatalog::MeteredCatalog(Catalog& inner, net::Metrics& metrics, Clock& clock)

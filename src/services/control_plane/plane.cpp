@@ -48,16 +48,29 @@ asio::awaitable<Status> Readiness::ask(Duration limit) {
   co_return state->last;
 }
 
-Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, Clock& time, net::TokenKey key, net::Metrics& registry,
-             ControlPlaneSettings chosen)
+const event::Place* CameraPlaces::find(const CameraId& camera, Instant now) const {
+  auto at = known_.find(camera);
+  return at == known_.end() || now - at->second.at > kBelieved ? nullptr : &at->second.place;
+}
+
+const event::Place* CameraPlaces::keep(event::Place place, Instant now) {
+  if (known_.size() >= kMax) known_.clear();
+  CameraId camera = place.camera;
+  return &known_.insert_or_assign(std::move(camera), Known{std::move(place), now}).first->second.place;
+}
+
+Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Clock& time, net::TokenKey key,
+             net::Metrics& registry, ControlPlaneSettings chosen)
     : leases(lease_store, registry, time),
       catalog(catalog_store, registry, time),
+      events(event_log, registry, time),
       clock(time),
       metrics(registry),
       settings(chosen),
       gate(std::move(key), time),
       instruments(registry),
-      readiness(catalog, time) {}
+      readiness(catalog, time),
+      feed(events, time, instruments, settings.event_window_bytes) {}
 
 void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,
                  GuardedHandler handler) {

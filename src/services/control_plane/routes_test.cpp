@@ -74,13 +74,15 @@ const Expected kRoutes[] = {
     {Method::get, "/v1/runners/{runner_id}", "arv"},
     {Method::patch, "/v1/runners/{runner_id}", "a"},
     {Method::del, "/v1/runners/{runner_id}", "a"},
+    {Method::post, "/v1/events/batch", "arw"},
+    {Method::get, "/v1/events", "arv"},
 };
 
 class ControlPlaneRoutes : public testing::Test {
  protected:
   ControlPlaneRoutes()
       : key_(*net::TokenKey::create(Secret(std::string(32, 'k')))),
-        plane_(store_, store_, clock_, key_, metrics_, ControlPlaneSettings{}) {
+        plane_(store_, store_, store_, clock_, key_, metrics_, ControlPlaneSettings{}) {
     plane_.add_routes(router_);
   }
 

@@ -3,13 +3,14 @@
 #pragma once
 
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <functional>
 
 namespace weir::control_plane {
 
-class ScriptedStore final : public LeaseStore, public Catalog {
+class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
  public:
   template <class T>
   using Answer = boost::asio::awaitable<Result<T>>;
@@ -22,6 +23,10 @@ class ScriptedStore final : public LeaseStore, public Catalog {
   std::function<Result<BudgetAnswer>(const std::optional<BudgetUse>&)> on_consume;
   std::function<Result<Runner>(const Runner&, const std::string&)> on_register;
   std::function<Result<Nothing>(const RunnerId&, const boost::json::object&, int)> on_heartbeat;
+  std::function<Result<std::vector<Confirmation>>(const std::vector<OutgoingEvent>&, const EventSpeaker&)> on_append;
+  std::vector<StoredEvent> stored;    // what the log holds
+  EventPlace last_event = {1, 0};
+  std::int64_t forgotten_to = 0;
   std::vector<CameraRecord> cameras;  // in the order of their ids
   bool up = false;                    // what is not scripted: nothing found, or no answer
 
@@ -43,6 +48,24 @@ class ScriptedStore final : public LeaseStore, public Catalog {
   }
   Answer<BudgetAnswer> consume(SiteId, TenantId, std::optional<BudgetUse> use) override {
     co_return on_consume ? on_consume(use) : missing<BudgetAnswer>();
+  }
+
+  Answer<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override {
+    co_return on_append ? on_append(events, speaker) : missing<std::vector<Confirmation>>();
+  }
+  Answer<EventPage> read(std::int64_t after, int limit) override {
+    if (!up) co_return missing<EventPage>();
+    EventPage page{{}, after, forgotten_to, last_event.epoch};
+    for (const StoredEvent& event : stored) {
+      if (event.sequence <= after || static_cast<int>(page.events.size()) == limit) continue;
+      page.events.push_back(event);
+      page.scanned_to = event.sequence;
+    }
+    co_return page;
+  }
+  Answer<EventPlace> newest() override { co_return up ? Result<EventPlace>(last_event) : missing<EventPlace>(); }
+  Answer<std::int64_t> trim(EventRetention, int) override {
+    co_return up ? Result<std::int64_t>(0) : missing<std::int64_t>();
   }
 
   Answer<Nothing> ping() override { co_return up ? ok() : missing<Nothing>(); }

@@ -3,6 +3,7 @@
 #include "weir/lease/lease_time.hpp"
 
 #include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
 
 namespace weir::control_plane {
@@ -40,19 +41,44 @@ class StoreWatch {
   bool up_ = true;
 };
 
+asio::awaitable<bool> cancelled() {
+  co_return (co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none;
+}
+
+asio::awaitable<void> move_lease_time(Plane& plane) {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  co_await asio::this_coro::throw_if_cancelled(false);
+  StoreWatch watch(plane.instruments);
+  for (;;) {
+    Result<TickReport> report = co_await plane.leases.tick();
+    if (co_await cancelled()) co_return;
+    watch.note(report);
+    co_await plane.clock.wait(lease::kTickEvery);
+    if (co_await cancelled()) co_return;
+  }
+}
+
+// In small steps, so that no lease waits long behind one; while there is more to do, quickly enough to keep up with
+// what can come in.
+asio::awaitable<void> forget_events(Plane& plane) {
+  constexpr int kStep = 2000;
+  constexpr Duration kSoon = 200ms, kLater = 5s;
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  co_await asio::this_coro::throw_if_cancelled(false);
+  while (!co_await cancelled()) {
+    auto forgotten = co_await plane.events.trim(plane.settings.retention, kStep);
+    if (forgotten) plane.instruments.events_forgotten(*forgotten);
+    if (co_await cancelled()) co_return;
+    co_await plane.clock.wait(forgotten && *forgotten == kStep ? kSoon : kLater);
+  }
+}
+
 }  // namespace
 
 asio::awaitable<void> ControlPlane::ticker() {
+  using namespace asio::experimental::awaitable_operators;
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
-  co_await asio::this_coro::throw_if_cancelled(false);
-  StoreWatch watch(plane_->instruments);
-  for (;;) {
-    Result<TickReport> report = co_await plane_->leases.tick();
-    if ((co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none) co_return;
-    watch.note(report);
-    co_await plane_->clock.wait(lease::kTickEvery);
-    if ((co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none) co_return;
-  }
+  co_await (move_lease_time(*plane_) && forget_events(*plane_) && plane_->feed.run());
 }
 
 }  // namespace weir::control_plane

@@ -4,6 +4,8 @@
 // and the answer is an `unavailable` error. A kept connection that the server had closed in the meantime is retried
 // once on a new one, but only when no byte of an answer had come and the request is idempotent or marked `replayable`
 // (lease calls carry keys). Answers are bounded. Plain HTTP. Loop thread only.
+// A request with `write_by` is for those who may speak only until then: the time is looked at after everything that can
+// block and right before each handing-over of bytes; past it the error's reason is "deadline_passed".
 #pragma once
 
 #include "weir/base/clock.hpp"
@@ -19,7 +21,15 @@ struct ClientRequest {
   Secret bearer = {};
   Duration timeout = 10s;
   bool replayable = false;
+  std::optional<Instant> write_by = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+struct ClientOptions {
+  size_t answer_bytes_max = 64 << 20;
+  // For publishers: what the kernel still holds when the connection is closed, or the process dies, is thrown away
+  // instead of sent later, and it holds little.
+  bool forget_unsent = false;
 };
 
 struct ClientResponse {
@@ -36,7 +46,7 @@ class HttpClient {
  public:
   // "http://127.0.0.1:8080"; a path prefix is kept. Fails on any other scheme.
   static Result<HttpClient> create(boost::asio::io_context& io, std::string_view base_url,
-                                   size_t answer_bytes_max = 64 << 20);
+                                   ClientOptions options = {});
   HttpClient(HttpClient&&) noexcept;
   HttpClient& operator=(HttpClient&&) noexcept;
   ~HttpClient();

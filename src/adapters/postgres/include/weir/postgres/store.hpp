@@ -9,6 +9,7 @@
 #include "weir/base/blocking.hpp"
 #include "weir/base/secret.hpp"
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -24,7 +25,7 @@ struct Config {
   LeaseLimits limits = {};
 };
 
-class PostgresStore final : public LeaseStore, public Catalog {
+class PostgresStore final : public LeaseStore, public Catalog, public EventLog {
  public:
   // Also succeeds while the server is away: calls then answer `unavailable` until it is back. Fails on a URL that
   // cannot be read and on a schema of a newer Weir.
@@ -64,6 +65,11 @@ class PostgresStore final : public LeaseStore, public Catalog {
   Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
   Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
   Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
+
+  Async<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override;
+  Async<EventPage> read(std::int64_t after, int limit) override;
+  Async<EventPlace> newest() override;
+  Async<std::int64_t> trim(EventRetention retention, int most) override;
 
   // The statement of a plain renewal, for benchmarks that send it to the server directly.
   static const char* renew_statement();

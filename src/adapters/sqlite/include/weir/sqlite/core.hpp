@@ -7,6 +7,7 @@
 
 #include "weir/lease/ledger.hpp"
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <functional>
@@ -41,6 +42,9 @@ class Core {
   Result<int> release_all(const lease::Owner& owner, const std::string& will_sha256);
   Result<BudgetAnswer> consume(const SiteId& site, const TenantId& tenant, const std::optional<BudgetUse>& use);
 
+  std::vector<Confirmation> append(const std::vector<OutgoingEvent>& events, const EventSpeaker& speaker);
+  std::int64_t trim(const EventRetention& retention, int most);
+
   Result<Tenant> add_tenant(Tenant tenant);
   Result<Nothing> remove_tenant(const TenantId& id);
   Result<Site> add_site(Site site);
@@ -65,6 +69,8 @@ class Core {
   lease::Version draw();
   LeaseTime now() const;
   void set_assignable(const camera::Config& config, bool assignable);
+  bool store_event(const OutgoingEvent& event, const TenantId& tenant);
+  bool knows_event(const std::string& event_id);
 
   const LeaseLimits limits_;
   const std::function<WallTime()> clock_;
@@ -84,6 +90,8 @@ class Core::Reader {
 
   std::vector<LeaseView> list(const LeaseFilter& filter, LeaseTime now, WallTime clock);
   Result<LeaseView> show(const CameraId& camera, const TenantId& tenant, LeaseTime now, WallTime clock);
+  EventPage read_events(std::int64_t after, int limit, std::int64_t epoch);
+  std::int64_t last_event();
   std::vector<Tenant> list_tenants(const TenantId& only, const TenantId& after, int limit);
   std::vector<Site> list_sites(const TenantId& tenant, const SiteId& after, int limit, LeaseTime now);
   Result<Site> show_site(const SiteId& id, const TenantId& tenant, LeaseTime now);

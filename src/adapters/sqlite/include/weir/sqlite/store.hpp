@@ -7,6 +7,7 @@
 
 #include "weir/base/blocking.hpp"
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -21,7 +22,7 @@ struct Config {
   LeaseLimits limits = {};
 };
 
-class SqliteStore final : public LeaseStore, public Catalog {
+class SqliteStore final : public LeaseStore, public Catalog, public EventLog {
  public:
   static Result<std::unique_ptr<SqliteStore>> open(boost::asio::io_context& io, Config config);
   ~SqliteStore() override;
@@ -59,6 +60,11 @@ class SqliteStore final : public LeaseStore, public Catalog {
   Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
   Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
   Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
+
+  Async<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override;
+  Async<EventPage> read(std::int64_t after, int limit) override;
+  Async<EventPlace> newest() override;
+  Async<std::int64_t> trim(EventRetention retention, int most) override;
 
  private:
   struct State;

@@ -15,6 +15,7 @@
 #include "weir/net/server.hpp"
 #include "weir/net/token.hpp"
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <memory>
@@ -27,6 +28,8 @@ struct ControlPlaneSettings {
   double budget_capacity = 10;  // of a site that says nothing about its budget
   double budget_refill_per_min = 60;
   camera::Rules rules = {};
+  EventRetention retention = {};
+  size_t event_window_bytes = 32 << 20;  // a listener further behind than this is too slow
   Duration runner_live = 10s;  // announced to runners: who is silent for longer counts as gone
   friend bool operator==(const ControlPlaneSettings&, const ControlPlaneSettings&) = default;
 };
@@ -35,7 +38,7 @@ struct Plane;
 
 class ControlPlane {
  public:
-  ControlPlane(LeaseStore& leases, Catalog& catalog, Clock& clock, net::TokenKey key, net::Metrics& metrics,
+  ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Clock& clock, net::TokenKey key, net::Metrics& metrics,
                ControlPlaneSettings settings);
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
@@ -43,8 +46,8 @@ class ControlPlane {
   void add_routes(net::Router& router);
   // The server's observer: counts requests and their durations.
   void observe(const net::Finished& finished);
-  // Moves lease time on, about every lease::kTickEvery, until the coroutine is cancelled. Says once when the store
-  // goes away and once when it is back.
+  // What it does unasked, until the coroutine is cancelled: moves lease time on, about every lease::kTickEvery, and
+  // says once when the store goes away and once when it is back; forgets old events; feeds those who listen.
   boost::asio::awaitable<void> ticker();
 
  private:

@@ -26,6 +26,12 @@ class Instruments {
   void store_up(bool up) { store_up_.set(up ? 1 : 0); }
   void epoch(std::int64_t epoch) { epoch_.set(static_cast<double>(epoch)); }
   void request(const net::Finished& finished);
+  // Of a batch: accepted, duplicate, stale.
+  void events(const std::array<int, 3>& counts);
+  void events_forgotten(std::int64_t count) { events_forgotten_.add(static_cast<double>(count)); }
+  void event_listeners(int count) { event_listeners_.set(count); }
+  void event_listener_cut() { event_listeners_cut_.add(); }
+  void event_lag(Duration lag) { event_lag_.set(std::max(0.0, seconds(lag))); }
 
  private:
   static constexpr size_t kOutcomes = lease::kOutcomeNames.size();
@@ -49,6 +55,11 @@ class Instruments {
   net::Counter& owner_changes_;
   net::Gauge& store_up_;
   net::Gauge& epoch_;
+  std::array<net::Counter*, 3> events_;
+  net::Counter& events_forgotten_;
+  net::Gauge& event_listeners_;
+  net::Counter& event_listeners_cut_;
+  net::Gauge& event_lag_;
   std::array<std::array<net::Counter*, kOutcomes + 1>, 3> lease_operations_{};  // the last column: no answer
   std::unordered_map<std::string, Route, TextHash, std::equal_to<>> routes_;
 };

@@ -1,4 +1,4 @@
-// Metered: the two ports of the store with a stopwatch around every call (weir_store_seconds{operation}).
+// Metered: the three ports of the store with a stopwatch around every call (weir_store_seconds{operation}).
 //
 // Forwards and measures, nothing else, so that no handler can forget to. Loop thread only.
 #pragma once
@@ -6,6 +6,7 @@
 #include "weir/base/clock.hpp"
 #include "weir/net/metrics.hpp"
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
 namespace weir::control_plane {
@@ -46,6 +47,20 @@ class MeteredLeaseStore final : public LeaseStore {
  private:
   LeaseStore& inner_;
   Stopwatch acquire_, renew_, release_, tick_, revoke_, release_all_, list_, show_, consume_;
+};
+
+class MeteredEventLog final : public EventLog {
+ public:
+  MeteredEventLog(EventLog& inner, net::Metrics& metrics, Clock& clock);
+  boost::asio::awaitable<Result<std::vector<Confirmation>>> append(std::vector<OutgoingEvent> events,
+                                                                   EventSpeaker speaker) override;
+  boost::asio::awaitable<Result<EventPage>> read(std::int64_t after, int limit) override;
+  boost::asio::awaitable<Result<EventPlace>> newest() override;
+  boost::asio::awaitable<Result<std::int64_t>> trim(EventRetention retention, int most) override;
+
+ private:
+  EventLog& inner_;
+  Stopwatch append_, read_, newest_, trim_;
 };
 
 class MeteredCatalog final : public Catalog {

@@ -6,8 +6,10 @@
 
 #include "weir/control_plane/access.hpp"
 #include "weir/control_plane/control_plane.hpp"
+#include "weir/control_plane/event_feed.hpp"
 #include "weir/control_plane/instruments.hpp"
 #include "weir/control_plane/metered.hpp"
+#include "weir/event/routing.hpp"
 #include "weir/lease/version.hpp"
 #include "weir/net/router.hpp"
 
@@ -15,6 +17,7 @@
 
 #include <functional>
 #include <set>
+#include <unordered_map>
 
 namespace weir::control_plane {
 
@@ -50,12 +53,29 @@ class Readiness {
   Clock& clock_;
 };
 
+// Where cameras stand, as the store said a moment ago. A camera that moves is removed and added again.
+class CameraPlaces {
+ public:
+  const event::Place* find(const CameraId& camera, Instant now) const;
+  const event::Place* keep(event::Place place, Instant now);
+
+ private:
+  static constexpr Duration kBelieved = 10s;
+  static constexpr size_t kMax = 100'000;
+  struct Known {
+    event::Place place;
+    Instant at;
+  };
+  std::unordered_map<CameraId, Known> known_;
+};
+
 struct Plane {
-  Plane(LeaseStore& lease_store, Catalog& catalog_store, Clock& time, net::TokenKey key, net::Metrics& registry,
+  Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Clock& time, net::TokenKey key, net::Metrics& registry,
         ControlPlaneSettings chosen);
 
   MeteredLeaseStore leases;
   MeteredCatalog catalog;
+  MeteredEventLog events;
   Clock& clock;
   net::Metrics& metrics;
   const ControlPlaneSettings settings;
@@ -63,6 +83,8 @@ struct Plane {
   Instruments instruments;
   SeenGrants seen_grants;
   Readiness readiness;
+  CameraPlaces places;
+  EventFeed feed;
 };
 
 using GuardedHandler = std::function<Reply(Plane&, net::Request&, const Caller&)>;
@@ -77,5 +99,6 @@ void add_site_routes(net::Router& router, Plane& plane);
 void add_camera_routes(net::Router& router, Plane& plane);
 void add_zone_routes(net::Router& router, Plane& plane);
 void add_runner_routes(net::Router& router, Plane& plane);
+void add_event_routes(net::Router& router, Plane& plane);
 
 }  // namespace weir::control_plane

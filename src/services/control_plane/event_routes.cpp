@@ -1,0 +1,152 @@
+#include "weir/base/log.hpp"
+#include "weir/control_plane/event_bodies.hpp"
+#include "weir/control_plane/page.hpp"
+#include "weir/control_plane/plane.hpp"
+#include "weir/control_plane/request.hpp"
+
+namespace weir::control_plane {
+
+namespace asio = boost::asio;
+using net::Method;
+
+namespace {
+
+constexpr Roles kPublishers = {net::Role::admin, net::Role::runner, net::Role::worker};
+
+// ---- publishing ----
+
+// Only the store knows where a camera stands. A camera that does not exist is the fence's business.
+asio::awaitable<Status> check_keys(Plane& plane, std::span<const OutgoingEvent> events) {
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (!events[i].stamp) continue;
+    CameraId camera = events[i].stamp->camera;
+    const event::Place* place = plane.places.find(camera, plane.clock.now());
+    if (place == nullptr) {
+      CameraId asked = camera;
+      TenantId any;
+      auto seen = co_await plane.leases.show(std::move(asked), std::move(any));
+      if (!seen && seen.error().code == Errc::not_found) continue;
+      if (!seen) co_return std::move(seen).error();
+      event::Place found{seen->row.tenant, seen->row.site, std::move(camera)};
+      place = plane.places.keep(std::move(found), plane.clock.now());
+    }
+    CO_TRY(own, fits_place(events[i], *place, i));
+  }
+  co_return ok();
+}
+
+void record(Plane& plane, std::span<const Confirmation> answers, const Caller& caller, const net::Request& request) {
+  std::array<int, 3> counts{};
+  for (Confirmation answer : answers) ++counts[static_cast<size_t>(answer)];
+  plane.instruments.events(counts);
+  int stale = counts[static_cast<size_t>(Confirmation::stale)];
+  if (stale > 0)
+    log::debug("events.stale", "somebody else speaks for these cameras now")
+        .with("runner_id", caller.sub)
+        .with("events", stale)
+        .with("request_id", request.request_id);
+}
+
+Reply publish(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(body, body_value(request));
+  CO_TRY(events, read_events(body, caller));
+  CO_TRY(own, co_await check_keys(plane, events));
+  EventSpeaker speaker;
+  if (caller.role != net::Role::admin) speaker.runner = RunnerId::trusted(caller.sub);
+  speaker.boot = caller.boot;
+  speaker.tenant = caller.tenant;
+  std::vector<OutgoingEvent> asked = events;
+  CO_TRY(answers, co_await plane.events.append(std::move(asked), std::move(speaker)));
+  plane.feed.wake();
+  record(plane, answers, caller, request);
+  net::Response response;
+  response.body = write_confirmations(events, answers);
+  co_return std::move(response);
+}
+
+// ---- listening ----
+
+// Where the client wants to begin. The header is what a browser sends when it reconnects to the same address, so it is
+// newer than what the address says.
+Result<std::string> asked_cursor(const net::Request& request) {
+  std::string_view header = request.header("last-event-id");
+  std::string text = header.empty() ? request.query_value("after").value_or("") : std::string(header);
+  if (text.empty() || text == "0" || parse_cursor(text)) return text;
+  return bad_field(header.empty() ? "after" : "Last-Event-ID", "must be the cursor of an event, or 0 for the oldest");
+}
+
+Result<event::TopicPattern> asked_pattern(const net::Request& request) {
+  auto pattern = request.query_value("pattern");
+  return event::TopicPattern::create(pattern && !pattern->empty() ? *pattern : "#");
+}
+
+struct Begin {
+  EventPlace after;
+  std::optional<std::string> gap;
+};
+
+// A cursor that this store cannot continue from is never ignored: what is kept is sent from its oldest, with a notice.
+asio::awaitable<Result<Begin>> begin_at(Plane& plane, std::string cursor) {
+  CO_TRY(newest, co_await plane.events.newest());
+  if (cursor.empty()) co_return Begin{newest, {}};
+  CO_TRY(oldest, co_await plane.events.read(0, 1));
+  EventPlace first{oldest.epoch, oldest.forgotten_to};
+  if (cursor == "0") co_return Begin{first, {}};
+  EventPlace wanted = *parse_cursor(cursor);
+  if (wanted.epoch != oldest.epoch || wanted.sequence > newest.sequence)
+    co_return Begin{first, "the cursor is not of this store's present epoch"};
+  if (wanted.sequence < oldest.forgotten_to)
+    co_return Begin{first, "events after the last one received are no longer kept"};
+  co_return Begin{wanted, {}};
+}
+
+constexpr int kScanMax = 20'000;  // events looked at for one page of a rare pattern
+
+Reply list_events(Plane& plane, const net::Request& request, const Caller& caller, event::TopicPattern pattern,
+                  std::string cursor) {
+  CO_TRY(page, read_page(request));
+  if (cursor.empty()) cursor = "0";
+  CO_TRY(begin, co_await begin_at(plane, std::move(cursor)));
+  std::string items;
+  int found = 0, scanned = 0;
+  for (bool more = true; more && found < page.limit && scanned < kScanMax;) {
+    CO_TRY(read, co_await plane.events.read(begin.after.sequence, kLimitMax));
+    more = static_cast<int>(read.events.size()) == kLimitMax;
+    scanned += kLimitMax;
+    for (const StoredEvent& event : read.events) {
+      begin.after.sequence = event.sequence;
+      if ((!caller.tenant.empty() && event.tenant != caller.tenant) || !pattern.matches(event.routing_key)) continue;
+      items += (found++ > 0 ? "," : "") + write_event_item(event, read.epoch);
+      if (found == page.limit) break;
+    }
+    if (found < page.limit) begin.after.sequence = std::max(begin.after.sequence, read.scanned_to);
+  }
+  bool at_end = found < page.limit && scanned < kScanMax;
+  net::Response response;
+  response.body = fmt::format(R"({{"items":[{}],"next_cursor":"{}","at_end":{},"gap":{}}})", items,
+                              cursor_text(begin.after), at_end, begin.gap.has_value());
+  co_return std::move(response);
+}
+
+Reply listen(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(pattern, asked_pattern(request));
+  CO_TRY(cursor, asked_cursor(request));
+  CO_TRY(follow, query_flag(request, "follow"));
+  if (!follow.value_or(true))
+    co_return co_await list_events(plane, request, caller, std::move(pattern), std::move(cursor));
+  CO_TRY(begin, co_await begin_at(plane, std::move(cursor)));
+  auto listener = std::make_shared<Listener>(Listener{std::move(pattern), caller.tenant, begin.after, begin.gap,
+                                                      caller.expires, caller.sub});
+  net::Response response;
+  response.stream = [&plane, listener](net::EventStream& out) { return plane.feed.serve(std::move(*listener), out); };
+  co_return std::move(response);
+}
+
+}  // namespace
+
+void add_event_routes(net::Router& router, Plane& plane) {
+  add_guarded(router, plane, Method::post, "/v1/events/batch", kPublishers, publish);
+  add_guarded(router, plane, Method::get, "/v1/events", kReadersAndRunners, listen);
+}
+
+}  // namespace weir::control_plane

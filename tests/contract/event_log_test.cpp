@@ -1,0 +1,377 @@
+// What every event log promises, over the fake, SQLite and a real PostgreSQL.
+#include "stores.hpp"
+
+#include "stall.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+
+#include <random>
+#include <thread>
+
+namespace weir::test {
+
+using lease::Operation;
+using lease::Outcome;
+using lease::Version;
+using enum Confirmation;
+
+OutgoingEvent event_of(const std::string& id, const CameraId& camera, Version version) {
+  OutgoingEvent event{std::string(kDetectionsTopic), "detections.t1.s1." + camera.str(), id,
+                      fmt::format(R"({{"event_id":"{}","lease_version":{}}})", id, version.n)};
+  event.stamp = EventStamp{camera, version};
+  return event;
+}
+OutgoingEvent free_event(const std::string& id) {
+  return {std::string(kControlTopic), "camera.created.t1.s1.c1", id, fmt::format(R"({{"event_id":"{}"}})", id)};
+}
+std::string id_of(const StoredEvent& event) {
+  return std::string(json::parse_text(event.payload)->at("event_id").as_string());
+}
+
+EventSpeaker speaker_of(const std::string& runner, const std::string& boot = "", const std::string& tenant = "") {
+  return {RunnerId::trusted(runner), BootId::trusted(boot), TenantId::trusted(tenant)};
+}
+
+class EventLogContract : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    if (!stores.unavailable.empty()) GTEST_SKIP() << stores.unavailable;
+    stores.furnish(3);
+  }
+  template <class T>
+  T run(boost::asio::awaitable<T> what) {
+    return stores.run(std::move(what));
+  }
+  EventLog& log() { return *stores.events; }
+  Version acquire(int n, const lease::Owner& who = owner("r1")) {
+    lease::Answer answer = stores.ask(Operation::acquire, who, {.camera = cam(n), .key = "k"});
+    EXPECT_EQ(answer.outcome, Outcome::granted);
+    return answer.version;
+  }
+  std::vector<Confirmation> append(std::vector<OutgoingEvent> events, EventSpeaker speaker = speaker_of("r1", "b1")) {
+    auto answers = run(log().append(std::move(events), std::move(speaker)));
+    EXPECT_TRUE(answers) << (answers ? "" : answers.error().message);
+    return answers ? *answers : std::vector<Confirmation>();
+  }
+  // Everything after `after`, in pages of `limit`.
+  std::vector<StoredEvent> read_all(std::int64_t after = 0, int limit = 100) {
+    std::vector<StoredEvent> all;
+    for (;;) {
+      auto page = run(log().read(after, limit));
+      EXPECT_TRUE(page) << (page ? "" : page.error().message);
+      if (!page) return all;
+      EXPECT_GE(page->scanned_to, after);
+      all.insert(all.end(), page->events.begin(), page->events.end());
+      if (static_cast<int>(page->events.size()) < limit) return all;
+      after = page->scanned_to;
+    }
+  }
+  std::vector<std::string> ids(std::int64_t after = 0) {
+    std::vector<std::string> out;
+    for (const StoredEvent& event : read_all(after)) out.push_back(id_of(event));
+    return out;
+  }
+  using Ids = std::vector<std::string>;
+  using Answers = std::vector<Confirmation>;
+  Stores stores{GetParam()};
+};
+
+TEST_P(EventLogContract, Events_AreStoredWhole_InTheOrderOfTheBatch) {
+  Version v1 = acquire(1), v2 = acquire(2);
+  std::vector<OutgoingEvent> batch;
+  for (int i = 0; i < 20; ++i) batch.push_back(event_of(fmt::format("e{}", i), cam(i % 2 + 1), i % 2 == 0 ? v1 : v2));
+  batch[3].payload = R"({"event_id":"e3","odd":"\"\\{},\u0000 ü '"})";
+  EXPECT_EQ(append(batch), Answers(20, accepted));
+  std::vector<StoredEvent> all = read_all(0, 3);
+  ASSERT_EQ(all.size(), 20u);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].payload, batch[i].payload);
+    EXPECT_EQ(all[i].routing_key, batch[i].routing_key);
+    EXPECT_EQ(all[i].topic, batch[i].topic);
+    EXPECT_EQ(all[i].tenant.str(), "t1");
+    EXPECT_LT(wall_now() - all[i].stored_at, 1min);
+    EXPECT_TRUE(i == 0 || all[i].sequence > all[i - 1].sequence);
+  }
+  EXPECT_EQ(append({}), Answers());
+}
+
+TEST_P(EventLogContract, Duplicates_AreSaid_AlsoWithinABatch_AndAfterTheLeaseIsGone) {
+  Version version = acquire(1);
+  EXPECT_EQ(append({event_of("a", cam(1), version), event_of("b", cam(1), version), event_of("a", cam(1), version)}),
+            (Answers{accepted, accepted, duplicate}));
+  EXPECT_EQ(append({event_of("b", cam(1), version), event_of("c", cam(1), version)}), (Answers{duplicate, accepted}));
+  EXPECT_EQ(stores.ask(Operation::release, owner("r1"), {.camera = cam(1), .version = version}).outcome,
+            Outcome::released);
+  EXPECT_EQ(append({event_of("c", cam(1), version), event_of("d", cam(1), version)}), (Answers{duplicate, stale}));
+  EXPECT_EQ(ids(), (Ids{"a", "b", "c"}));
+}
+
+TEST_P(EventLogContract, Fence_RefusesEverybodyButTheOwnerUnderItsVersion) {
+  Version version = acquire(1);
+  auto once = [&, n = 0](EventSpeaker speaker, CameraId camera, Version under) mutable {
+    return append({event_of(fmt::format("f{}", ++n), camera, under)}, std::move(speaker)).at(0);
+  };
+  EXPECT_EQ(once(speaker_of("r1", "b1"), cam(1), version), accepted);
+  EXPECT_EQ(once(speaker_of("r1"), cam(1), version), accepted) << "a token without a boot speaks for any";
+  EXPECT_EQ(once(speaker_of("r1", "b1", "t1"), cam(1), version), accepted);
+  EXPECT_EQ(once(speaker_of("r1", "b2"), cam(1), version), stale);
+  EXPECT_EQ(once(speaker_of("r2", "b1"), cam(1), version), stale);
+  EXPECT_EQ(once(speaker_of(""), cam(1), version), stale);
+  EXPECT_EQ(once(speaker_of("r1", "b1", "t2"), cam(1), version), stale);
+  EXPECT_EQ(once(speaker_of("r1", "b1"), cam(1), {version.n - 1}), stale);
+  EXPECT_EQ(once(speaker_of("r1", "b1"), cam(1), {version.n + 1}), stale);
+  EXPECT_EQ(once(speaker_of("r1", "b1"), cam(2), version), stale) << "never owned";
+  EXPECT_EQ(once(speaker_of("", ""), cam(2), {}), stale) << "never owned, and nobody speaks";
+  EXPECT_EQ(once(speaker_of("r1", "b1"), cam(99), version), stale) << "no such camera";
+
+  lease::Answer rotated = stores.ask(Operation::renew, owner("r1"),
+                                     {.camera = cam(1), .version = version, .rotate = true, .key = "k2"});
+  ASSERT_EQ(rotated.outcome, Outcome::rotated);
+  EXPECT_EQ(once(speaker_of("r1", "b1"), cam(1), version), stale);
+  EXPECT_EQ(once(speaker_of("r1", "b1"), cam(1), rotated.version), accepted);
+  ASSERT_TRUE(run(stores.leases->revoke(cam(1), {})));
+  EXPECT_EQ(once(speaker_of("r1", "b1"), cam(1), rotated.version), stale);
+}
+
+TEST_P(EventLogContract, OneStaleEvent_DoesNotHoldUpTheOthersOfItsBatch) {
+  Version v1 = acquire(1), v3 = acquire(3);
+  EXPECT_EQ(append({event_of("a", cam(1), v1), event_of("b", cam(2), v1), event_of("c", cam(3), v3),
+                    event_of("d", cam(1), {v1.n - 1}), event_of("e", cam(1), v1)}),
+            (Answers{accepted, stale, accepted, stale, accepted}));
+  EXPECT_EQ(ids(), (Ids{"a", "c", "e"}));
+}
+
+TEST_P(EventLogContract, EventsWithoutACamera_BelongToTheSpeakersTenant) {
+  EXPECT_EQ(append({free_event("a")}, speaker_of("")), Answers{accepted});
+  EXPECT_EQ(append({free_event("b"), free_event("a")}, speaker_of("r1", "", "t1")), (Answers{accepted, duplicate}));
+  std::vector<StoredEvent> all = read_all();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].tenant.str(), "");
+  EXPECT_EQ(all[1].tenant.str(), "t1");
+}
+
+TEST_P(EventLogContract, AReaderThatContinues_SeesEachEventOnce) {
+  auto begin = run(log().newest());
+  ASSERT_TRUE(begin);
+  EXPECT_EQ(begin->epoch, 1);
+  std::int64_t at = begin->sequence;
+  for (int round = 0; round < 5; ++round) {
+    append({free_event(fmt::format("r{}a", round)), free_event(fmt::format("r{}b", round))}, speaker_of(""));
+    EXPECT_EQ(ids(at), (Ids{fmt::format("r{}a", round), fmt::format("r{}b", round)}));
+    auto page = run(log().read(at, 100));
+    ASSERT_TRUE(page);
+    EXPECT_EQ(page->epoch, 1);
+    at = page->scanned_to;
+    EXPECT_EQ(ids(at), Ids());
+    EXPECT_GE(run(log().newest())->sequence, read_all().back().sequence);
+  }
+}
+
+TEST_P(EventLogContract, Trim_ForgetsTheOldestInSteps_AndSaysHowFar) {
+  std::vector<OutgoingEvent> batch;
+  for (int i = 0; i < 10; ++i) batch.push_back(free_event(fmt::format("e{}", i)));
+  append(batch, speaker_of(""));
+  EXPECT_EQ(*run(log().trim({1h, 1'000'000}, 100)), 0);
+  EXPECT_EQ(*run(log().trim({1h, 1}, 100)), 0) << "younger than what must be remembered";
+  EXPECT_EQ(run(log().read(0, 1))->forgotten_to, 0);
+  auto all_old = [&] { return run(log().trim({-1min, 1'000'000}, 4)); };
+  EXPECT_EQ(*all_old(), 4);
+  EXPECT_EQ(ids(), (Ids{"e4", "e5", "e6", "e7", "e8", "e9"}));
+  auto page = run(log().read(0, 1));
+  EXPECT_GT(page->forgotten_to, 0);
+  EXPECT_LT(page->forgotten_to, page->events.at(0).sequence);
+  EXPECT_EQ(append({free_event("e1"), free_event("e5")}, speaker_of("")), (Answers{accepted, duplicate}))
+      << "what is forgotten is new again";
+  EXPECT_EQ(*all_old(), 4);
+  EXPECT_EQ(*all_old(), 3);
+  EXPECT_EQ(*all_old(), 0);
+  std::int64_t forgotten = run(log().read(0, 1))->forgotten_to;
+  append({free_event("new")}, speaker_of(""));
+  EXPECT_GT(read_all().at(0).sequence, forgotten) << "a sequence is never used again";
+}
+
+INSTANTIATE_TEST_SUITE_P(Fake, EventLogContract, testing::Values(Kind::fake));
+INSTANTIATE_TEST_SUITE_P(Sqlite, EventLogContract, testing::Values(Kind::sqlite));
+INSTANTIATE_TEST_SUITE_P(Postgres, EventLogContract, testing::Values(Kind::postgres));
+
+// ---- what only several sessions can do to each other ----
+
+// A transaction that stays open until it is let go, in a session of its own.
+class OpenTransaction {
+ public:
+  OpenTransaction(PostgresServer& server, const std::string& url, const std::string& statements)
+      : server_(server), database_(url.substr(url.rfind('/') + 1)) {
+    EXPECT_TRUE(server_.sql(database_, "CREATE TABLE IF NOT EXISTS let_go(x int)"));
+    std::string text = fmt::format(
+        "DO $$ BEGIN {} LOOP EXIT WHEN EXISTS (SELECT 1 FROM let_go); PERFORM pg_sleep(0.01); END LOOP; END $$",
+        statements);
+    thread_ = std::thread([this, text] { EXPECT_TRUE(server_.sql(database_, text)); });
+    EXPECT_TRUE(eventually(10s, [&] {
+      return count("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND backend_xid IS NOT NULL"
+                   " AND wait_event = 'PgSleep'") == 1;
+    }));
+  }
+  ~OpenTransaction() { commit(); }
+  void commit() {
+    if (!thread_.joinable()) return;
+    EXPECT_TRUE(server_.sql(database_, "INSERT INTO let_go VALUES (1)"));
+    thread_.join();
+    EXPECT_TRUE(server_.sql(database_, "TRUNCATE let_go"));
+  }
+  int count(const std::string& query) {
+    auto text = server_.sql(database_, query);
+    return text ? std::atoi(text->c_str()) : -1;
+  }
+
+ private:
+  PostgresServer& server_;
+  const std::string database_;
+  std::thread thread_;
+};
+
+class EventLogOnPostgres : public EventLogContract {
+ protected:
+  void SetUp() override {
+    EventLogContract::SetUp();
+    if (!IsSkipped()) server_ = *PostgresServer::shared();
+  }
+  PostgresServer* server_ = nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(Postgres, EventLogOnPostgres, testing::Values(Kind::postgres));
+
+constexpr const char* kInsertHeld =
+    "INSERT INTO events VALUES ((pg_current_xact_id()::text::bigint << 13) | 1, nextval('event_counter'), 'held', 't1',"
+    " 'control.topic', 'k', '{\"event_id\":\"held\"}', 0);";
+
+TEST_P(EventLogOnPostgres, NothingIsReadThatASlowerTransactionCouldComeBefore) {
+  append({free_event("before")}, speaker_of(""));
+  std::int64_t at = run(log().newest())->sequence;
+  OpenTransaction slow(*server_, stores.database, kInsertHeld);
+  append({free_event("after")}, speaker_of(""));
+  EXPECT_EQ(server_->sql(stores.database.substr(stores.database.rfind('/') + 1),
+                         "SELECT count(*) FROM events WHERE event_id = 'after'")
+                .operator*(),
+            "1")
+      << "committed, and visible to everybody";
+  auto page = run(log().read(at, 100));
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->events.size(), 0u) << "\"held\" could still come before it";
+  slow.commit();
+  EXPECT_EQ(ids(page->scanned_to), (Ids{"held", "after"}));
+}
+
+// A version change that is under way makes the event wait; afterwards it is stale. A fence that read without locking
+// would have accepted it here.
+TEST_P(EventLogOnPostgres, AnEvent_WaitsForAVersionChange_AndIsStaleThen) {
+  Version version = acquire(1);
+  OpenTransaction change(*server_, stores.database, "UPDATE leases SET version = version + 1 WHERE camera_uuid = 'c1';");
+  std::thread letter([&] {
+    EXPECT_TRUE(eventually(5s, [&] {
+      return change.count("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") > 0;
+    })) << "the event did not wait";
+    change.commit();
+  });
+  EXPECT_EQ(append({event_of("late", cam(1), version)}), Answers{stale});
+  letter.join();
+  EXPECT_EQ(ids(), Ids());
+}
+
+// And the other way round: an insert under way makes the version change wait, but not a renewal.
+TEST_P(EventLogOnPostgres, AVersionChange_WaitsForTheInsert_ARenewalDoesNot) {
+  Version version = acquire(1);
+  OpenTransaction insert(*server_, stores.database,
+                         "PERFORM 1 FROM leases WHERE camera_uuid = 'c1' FOR KEY SHARE;" + std::string(kInsertHeld));
+  lease::Ask plain{.camera = cam(1), .version = version};
+  EXPECT_EQ(stores.ask(Operation::renew, owner("r1"), plain).outcome, Outcome::renewed);
+  std::thread letter([&] {
+    EXPECT_TRUE(eventually(5s, [&] {
+      return insert.count("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") > 0;
+    })) << "the rotation did not wait";
+    insert.commit();
+  });
+  lease::Ask rotate{.camera = cam(1), .version = version, .rotate = true, .key = "k2"};
+  EXPECT_EQ(stores.ask(Operation::renew, owner("r1"), rotate).outcome, Outcome::rotated);
+  letter.join();
+}
+
+// Two control planes, publishers that do not know of rotations yet, readers that stop and continue at random, and
+// transactions that stay open for a while: versions never fall, and nobody misses anything.
+TEST_P(EventLogOnPostgres, UnderRaces_VersionsNeverFall_AndAResumedReaderLosesNothing) {
+  auto second = postgres::PostgresStore::open(stores.io, {Secret(stores.database), 8});
+  ASSERT_TRUE(second);
+  std::array<EventLog*, 2> planes = {stores.events, second->get()};
+  Version current = acquire(1);
+  std::set<std::string> accepted_ids, seen;
+  std::vector<std::int64_t> versions;
+  bool rotating = true;
+  int publishing = 0, stales = 0;
+  auto publisher = [&](int who) -> boost::asio::awaitable<void> {
+    for (int i = 0; rotating; ++i) {
+      Version believed = current;
+      std::vector<OutgoingEvent> batch;
+      for (int k = 0; k < 3; ++k) batch.push_back(event_of(fmt::format("p{}-{}-{}", who, i, k), cam(1), believed));
+      auto answers = co_await planes[static_cast<size_t>(who % 2)]->append(batch, speaker_of("r1", "b1"));
+      auto between = co_await planes[0]->newest();
+      EXPECT_TRUE(between);
+      if (!answers) continue;  // a lock was waited for too long: nothing is known
+      for (size_t k = 0; k < batch.size(); ++k)
+        if ((*answers)[k] == accepted) accepted_ids.insert(batch[k].event_id);
+        else ++stales;
+    }
+    --publishing;
+  };
+  auto rotator = [&]() -> boost::asio::awaitable<void> {
+    int rotations = 0;
+    for (int i = 0; i < 100 && rotations < 25; ++i) {
+      lease::Batch batch{Operation::renew, owner("r1"), 10s};
+      batch.asks.push_back({.camera = cam(1), .version = current, .rotate = true, .key = fmt::format("rot-{}", i)});
+      auto answers = co_await stores.leases->apply(batch);
+      if (!answers || (*answers)[0].outcome != Outcome::rotated) continue;
+      current = (*answers)[0].version;
+      ++rotations;
+      auto between = co_await planes[0]->newest();
+      EXPECT_TRUE(between);
+    }
+    EXPECT_EQ(rotations, 25);
+    rotating = false;
+  };
+  auto reader = [&]() -> boost::asio::awaitable<void> {
+    std::mt19937 draw(7);
+    std::int64_t at = 0;
+    // An open transaction holds back what is read; what is lost for good would never come.
+    Instant limit = boot_now() + 30s;
+    while (boot_now() < limit && (publishing > 0 || !std::ranges::includes(seen, accepted_ids))) {
+      auto page = co_await planes[draw() % 2]->read(at, static_cast<int>(1 + draw() % 20));
+      if (!page) continue;
+      size_t taken = 0;
+      // Now and then the reader dies in the middle of a page and continues where it was.
+      size_t dies_at = draw() % 4 == 0 ? draw() % 20 : SIZE_MAX;
+      for (const StoredEvent& event : page->events) {
+        if (taken++ == dies_at) break;
+        seen.insert(id_of(event));
+        versions.push_back(json::parse_text(event.payload)->at("lease_version").to_number<std::int64_t>());
+        at = event.sequence;
+      }
+      if (taken <= dies_at && page->events.size() == taken) at = page->scanned_to;
+    }
+  };
+  auto ended = [](std::exception_ptr failed) { EXPECT_FALSE(failed); };
+  publishing = 2;
+  for (int who = 0; who < publishing; ++who) boost::asio::co_spawn(stores.io, publisher(who), ended);
+  boost::asio::co_spawn(stores.io, rotator(), ended);
+  boost::asio::co_spawn(stores.io, reader(), ended);
+  std::thread slow([&] {
+    for (int i = 0; i < 3; ++i)
+      EXPECT_TRUE(server_->sql(stores.database.substr(stores.database.rfind('/') + 1),
+                               "BEGIN; SELECT pg_current_xact_id(); SELECT pg_sleep(0.2); COMMIT"));
+  });
+  stores.io.restart();
+  stores.io.run();
+  slow.join();
+  EXPECT_GT(accepted_ids.size(), 20u);
+  EXPECT_GT(stales, 0) << "no race took place";
+  EXPECT_TRUE(std::ranges::is_sorted(versions));
+  EXPECT_TRUE(std::ranges::includes(seen, accepted_ids));
+}
+
+}  // namespace weir::test
