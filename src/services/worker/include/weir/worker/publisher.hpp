@@ -1,0 +1,173 @@
+// Publisher: the one place where a worker speaks. It asks "is the lease still mine, now?" just before every word.
+//
+// Every camera has its own order: what waits on disk goes first, then what is live. A camera's events are handed to the
+// bus only while its version stands and its deadline has not passed; the version is stamped there. Past the deadline,
+// and while the bus does not answer, events go to the spool of the camera's tenure; the first lease of the same tenure
+// lets them follow in order, another tenure or a loss drops them, counted. After an error everything from the lowest
+// unconfirmed is sent again; `event_id` makes that harmless. One request is in flight at a time, with events of many
+// cameras in it. Without a tenure only the latest status of a camera is kept, and sent first (rules 5 to 8, 12, 17).
+//
+// `run` lives on the io_context given, which one thread runs; the bus and the spool belong to that thread, and the
+// hooks are called on it. The other methods may be called from any thread and take effect in the order of the calls;
+// their coroutines resume where they were started. The publisher outlives all of them.
+#pragma once
+
+#include "weir/base/backoff.hpp"
+#include "weir/base/clock.hpp"
+#include "weir/ports/event_bus.hpp"
+#include "weir/ports/spool.hpp"
+#include "weir/worker/publisher_counters.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <variant>
+
+namespace weir::worker {
+
+struct Outgoing {
+  using Kind = EventKind;
+  CameraId camera;
+  std::string topic;
+  std::string routing_key;
+  std::string event_id;
+  std::string payload;  // a JSON object as text, without lease_version
+  WallTime captured{};
+  Kind kind = Kind::detection;
+  Instant decoded{};  // when its picture left the decoder; unset: not measured
+};
+
+struct PublisherSettings {
+  size_t batch_events_max = 256;
+  size_t batch_bytes_max = 512 << 10;
+  size_t queue_events_max = 256;  // a camera's, in memory
+  size_t queue_bytes_max = 1 << 20;
+  size_t inbox_events_max = 4096;  // of all cameras, between the threads
+  Duration answer_within = 5s;     // a request without an answer counts as failed
+  Duration close_within = 500ms;   // falling silent may take this long to send what waits in memory
+  Duration flush_every = 100ms;    // how often the spool is flushed at most
+  Backoff retry = {.first = 100ms, .cap = 2s};
+  friend bool operator==(const PublisherSettings&, const PublisherSettings&) = default;
+};
+
+struct PublisherHooks {
+  // The bus refused the version: it was taken away. Once a version.
+  std::function<void(const CameraId&, lease::Version)> on_stale = {};
+  // A live event is handed to the bus: the time since its picture was decoded.
+  std::function<void(Duration)> on_handed = {};
+};
+
+class Lane;
+
+class Publisher {
+ public:
+  Publisher(boost::asio::io_context& io, Clock& clock, EventBus& bus, Spool& spool, PublisherSettings settings = {},
+            PublisherHooks hooks = {});
+  ~Publisher();
+  Publisher(const Publisher&) = delete;
+
+  // Until `flush_and_stop` is done.
+  boost::asio::awaitable<void> run();
+
+  void publish(Outgoing event);
+  // The right to speak. `adopt`: the tenure whose spool may be taken over. `after`: no live detection captured at or
+  // before it is sent. A version below the present one is ignored, and so is the present one after `silence`.
+  void set_lease(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
+                 std::optional<lease::Tenure> adopt = {}, std::optional<WallTime> after = {});
+  void extend(CameraId camera, lease::Version version, Instant valid_until);
+  // Somebody else has the camera: everything of it is dropped.
+  void lost(CameraId camera);
+  // Sends what waits in memory where that is possible at once, keeps the rest on disk for the next who speaks, and lets
+  // go of the disk. When it returns nothing is in flight; the capture time of the last detection handed to the bus.
+  // Until a higher version comes, further events are dropped, the latest status aside.
+  boost::asio::awaitable<std::optional<WallTime>> silence(CameraId camera);
+  // The camera is no longer this worker's; what was not sent stays on disk. After its threads have ended.
+  void forget(CameraId camera);
+  // Sends what may be sent until `deadline`, puts the rest on disk, and ends `run`.
+  boost::asio::awaitable<void> flush_and_stop(Instant deadline);
+
+  PublisherCounters counters() const;
+
+ private:
+  using Action = std::function<void()>;
+  using Answer = std::optional<Result<std::vector<Confirmation>>>;
+  struct Slice;
+  struct Batch;
+
+  // Any thread. False: the publisher has stopped.
+  bool submit(Action action);
+  void wake_up(std::unique_lock<std::mutex> lock);
+
+  // Publisher's thread.
+  void take_inbox();
+  void accept(Outgoing event);
+  void begin(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
+             std::optional<lease::Tenure> adopt, std::optional<WallTime> after);
+  void change_tenure(Lane& lane, lease::Tenure tenure, std::optional<lease::Tenure> adopt);
+  void take_over(Lane& lane, std::optional<WallTime>& after);
+  void end(const CameraId& camera, bool lost);
+  Lane& lane_of(const CameraId& camera);
+
+  bool live(const Lane& lane) const;
+  void settle(Lane& lane);
+  void spill(Lane& lane);
+  void fall_silent(Lane& lane);
+  void put_away(Lane& lane);
+  void drop_queue(Lane& lane, Drop why);
+
+  Batch next_batch();
+  void fill(Batch& batch, Lane& lane, size_t share);
+  boost::asio::awaitable<void> send(Batch& batch);
+  boost::asio::awaitable<void> ask(std::vector<OutgoingEvent> events, Answer& answer);
+  boost::asio::awaitable<void> patience(Instant sent);
+  void conclude(const Batch& batch, const Answer& answer);
+  void confirm(const Batch& batch, const std::vector<Confirmation>& answers);
+  void take_off(Lane& lane, const Slice& slice, size_t events);
+  void failed(const Batch& batch, const Error& error);
+  void drop_refused(const Batch& batch, const Error& error);
+
+  boost::asio::awaitable<void> pause(Instant until);
+  bool wants_to_speak(Instant now) const;
+  Instant wake_at() const;
+  void flush_when_due();
+  void finish();
+  void show_counters();
+
+  // Constant after construction.
+  boost::asio::io_context& io_;
+  Clock& clock_;
+  EventBus& bus_;
+  Spool& spool_;
+  const PublisherSettings settings_;
+  const PublisherHooks hooks_;
+
+  // Any thread writes, the publisher's takes; bounded by inbox_events_max.
+  mutable std::mutex mutex_;
+  std::deque<std::variant<Outgoing, Action>> inbox_;
+  size_t inbox_events_ = 0;
+  bool closed_ = false;
+  std::uint64_t inbox_dropped_ = 0, closed_dropped_ = 0;
+  PublisherCounters shown_;
+
+  // Publisher's thread only.
+  std::map<CameraId, std::unique_ptr<Lane>> lanes_;
+  std::uint64_t serials_ = 0;
+  std::uint64_t turn_ = 0;  // who comes first in the next batch
+  PublisherCounters counters_;
+  size_t batch_limit_;  // smaller while an event that the bus calls wrong is searched for
+  bool bus_down_ = false;
+  int failures_ = 0;  // in a row
+  Instant retry_at_{};
+  Instant flush_at_ = Instant::max();
+  Duration flush_pause_;
+  std::optional<Instant> stop_by_;
+  std::vector<Action> when_stopped_;
+  boost::asio::steady_timer signal_;
+  bool woken_ = false;
+};
+
+}  // namespace weir::worker

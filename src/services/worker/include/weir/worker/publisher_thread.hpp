@@ -1,0 +1,33 @@
+// PublisherThread: a publisher with the thread, the loop, the bus and the spool that belong to it.
+//
+// `publisher` may be used from any thread as long as this lives. End with `flush_and_stop`; the destructor waits for
+// the thread, and without it puts everything that waits on disk at once.
+#pragma once
+
+#include "weir/worker/publisher.hpp"
+
+#include <thread>
+
+namespace weir::worker {
+
+class PublisherThread {
+ public:
+  using BusFactory = std::function<std::unique_ptr<EventBus>(boost::asio::io_context&)>;
+
+  PublisherThread(const BusFactory& make_bus, std::unique_ptr<Spool> spool, PublisherSettings settings = {},
+                  PublisherHooks hooks = {});
+  ~PublisherThread();
+  PublisherThread(const PublisherThread&) = delete;
+
+  Publisher& publisher() { return publisher_; }
+
+ private:
+  boost::asio::io_context io_{1};
+  RealClock clock_;
+  const std::unique_ptr<EventBus> bus_;
+  const std::unique_ptr<Spool> spool_;
+  Publisher publisher_;
+  std::thread thread_;
+};
+
+}  // namespace weir::worker

@@ -1,0 +1,77 @@
+#include "publisher_lane.hpp"
+
+#include <algorithm>
+
+namespace weir::worker {
+
+namespace {
+size_t bytes_of(const CameraEvent& event) {
+  return sizeof(Queued) + event.payload.size() + event.topic.size() + event.routing_key.size() + event.event_id.size();
+}
+}  // namespace
+
+void Lane::push(Queued event, const PublisherSettings& bounds, PublisherCounters& counts) {
+  queue_bytes += bytes_of(event.event);
+  queue.push_back(std::move(event));
+  auto over = [&] { return queue.size() > bounds.queue_events_max || queue_bytes > bounds.queue_bytes_max; };
+  while (queue.size() > flying + 1 && over()) {
+    shed();
+    counts.drop(Drop::queue_full);
+  }
+}
+
+void Lane::shed() {
+  auto begin = queue.begin() + static_cast<std::ptrdiff_t>(flying);
+  auto victim = begin;
+  for (EventKind kind : {EventKind::summary, EventKind::detection, EventKind::error}) {
+    auto found = std::find_if(begin, queue.end(), [kind](const Queued& each) { return each.event.kind == kind; });
+    if (found == queue.end()) continue;
+    victim = found;
+    break;
+  }
+  queue_bytes -= bytes_of(victim->event);
+  queue.erase(victim);
+}
+
+void Lane::pop(size_t events) {
+  for (; events > 0 && !queue.empty(); --events) {
+    queue_bytes -= bytes_of(queue.front().event);
+    queue.pop_front();
+  }
+}
+
+void Lane::spill(Spool& spool, PublisherCounters& counts) {
+  if (flying > 0 || !tenure) return;
+  for (; !queue.empty(); pop(1)) {
+    const CameraEvent& event = queue.front().event;
+    if (event.kind == EventKind::summary) {
+      counts.drop(Drop::summary);
+      continue;
+    }
+    if (!spool.append(camera, *tenure, event)) return;
+    backlog = true;
+    ++counts.spooled;
+  }
+}
+
+void Lane::begin_after(std::optional<WallTime> moment, PublisherCounters& counts) {
+  after = moment;
+  if (!after || flying > 0) return;
+  size_t before = queue.size();
+  std::erase_if(queue, [&](const Queued& each) {
+    bool early = too_early(each.event);
+    if (early) queue_bytes -= bytes_of(each.event);
+    return early;
+  });
+  counts.drop(Drop::before_cutover, before - queue.size());
+}
+
+bool Lane::too_early(const CameraEvent& event) {
+  if (!after || event.kind != EventKind::detection) return false;
+  if (event.captured <= *after) return true;
+  // Frames come in order: the first one beyond ends it, so that a wall clock set back later mutes nobody.
+  after.reset();
+  return false;
+}
+
+}  // namespace weir::worker

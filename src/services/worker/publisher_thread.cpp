@@ -1,0 +1,32 @@
+#include "weir/worker/publisher_thread.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include <pthread.h>
+
+namespace weir::worker {
+
+namespace asio = boost::asio;
+
+PublisherThread::PublisherThread(const BusFactory& make_bus, std::unique_ptr<Spool> spool, PublisherSettings settings,
+                                 PublisherHooks hooks)
+    : bus_(make_bus(io_)),
+      spool_(std::move(spool)),
+      publisher_(io_, clock_, *bus_, *spool_, std::move(settings), std::move(hooks)) {
+  asio::co_spawn(io_, publisher_.run(), [this](std::exception_ptr failed) {
+    WEIR_ASSERT(!failed);
+    io_.stop();  // whatever the bus still has open
+  });
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "publisher");
+    io_.run();
+  });
+}
+
+PublisherThread::~PublisherThread() {
+  asio::co_spawn(io_, publisher_.flush_and_stop(Instant::min()), asio::detached);
+  thread_.join();
+}
+
+}  // namespace weir::worker
