@@ -1,0 +1,44 @@
+#include "weir/ports/model_files.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace weir {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(ModelFiles, LabelsAreTrimmedLines) {
+  using Labels = std::vector<std::string>;
+  EXPECT_EQ(split_labels(""), Labels{});
+  EXPECT_EQ(split_labels("\n \n"), Labels{});
+  EXPECT_EQ(split_labels("person"), Labels{"person"});
+  EXPECT_EQ(split_labels(" person \r\n\ntraffic light\t\n\n"), (Labels{"person", "", "traffic light"}));
+}
+
+std::string outcome(std::chrono::milliseconds limit, const std::function<Status()>& work) {
+  Status status = try_in_child("some.model", limit, work);
+  return status ? "fine" : status.error().reason + " " + status.error().message;
+}
+
+TEST(ModelFiles, WorkInAChildMayFailCrashOrHang) {
+  EXPECT_EQ(outcome(30s, [] { return ok(); }), "fine");
+  EXPECT_EQ(outcome(30s, [] { return Status(model_failure("too strange")); }), "MODEL_ERROR too strange");
+  EXPECT_EQ(outcome(30s, [] { return raise(SIGSEGV), ok(); }),
+            "MODEL_ERROR some.model is damaged: its library crashed when it was tried");
+  EXPECT_EQ(outcome(30s, [] { return std::abort(), ok(); }),
+            "MODEL_ERROR some.model is damaged: its library crashed when it was tried");
+  EXPECT_EQ(outcome(50ms, [] { return pause(), ok(); }),
+            "MODEL_ERROR some.model is damaged: its library did not answer when it was tried");
+}
+
+TEST(ModelFiles, WorkInAChildChangesNothingHere) {
+  int touched = 0;
+  EXPECT_EQ(outcome(30s, [&] { return ++touched, ok(); }), "fine");
+  EXPECT_EQ(touched, 0);
+}
+
+}  // namespace
+}  // namespace weir
