@@ -49,6 +49,7 @@ function(weir_library name)
   if(tests)
     set_property(GLOBAL APPEND PROPERTY WEIR_UNIT_TESTS ${tests})
     set_property(GLOBAL APPEND PROPERTY WEIR_UNIT_LIBS ${name})
+    set_property(GLOBAL PROPERTY WEIR_TESTS_OF_${name} ${tests})
   endif()
 endfunction()
 

@@ -12,6 +12,7 @@ std::vector<Command> site_commands();
 std::vector<Command> camera_commands();
 std::vector<Command> node_commands();
 std::vector<Command> lease_commands();
+std::vector<Command> event_commands();
 std::vector<Command> status_commands();
 std::vector<Command> about_commands();
 

@@ -1,7 +1,13 @@
 #include "admin.hpp"
 #include "camera_import.hpp"
+#include "child_process.hpp"
 #include "files.hpp"
 #include "print.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 namespace weir::apps {
 
@@ -147,6 +153,29 @@ Result<int> camera_import(const Arguments& arguments) {
   return counts.failed == 0 ? 0 : 1;
 }
 
+// The helper that links the media libraries does the looking. It reads the URL from its standard input: a password does
+// not stand among its arguments, which everybody on this machine can read.
+Result<int> camera_test(const Arguments& arguments) {
+  std::string helper = helper_path("worker");
+  std::vector<std::string> words{helper, "probe", "-"};
+  for (const char* option : {"transport", "snapshot"})
+    if (arguments.has(option)) words.insert(words.end(), {fmt::format("--{}", option), arguments.text(option)});
+  if (arguments.has("json")) words.push_back("--json");
+  if (std::string url = arguments.text("<url>"); url != "-") {
+    int pipe[2];
+    url += "\n";
+    if (url.size() > 4096 || ::pipe(pipe) != 0 || ::write(pipe[1], url.data(), url.size()) < 0 || ::dup2(pipe[0], 0) < 0)
+      return usage_error("the URL cannot be handed on");
+    ::close(pipe[0]);
+    ::close(pipe[1]);
+  }
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(helper.c_str(), argv.data());
+  return Error{Errc::unavailable, "helper", fmt::format("cannot start {}: {}", helper, std::strerror(errno))};
+}
+
 }  // namespace
 
 std::vector<Command> camera_commands() {
@@ -184,6 +213,16 @@ std::vector<Command> camera_commands() {
                          {"create", "", "Create tenants and sites that are missing"},
                          {"update", "", "Change cameras that exist already"}}),
        camera_import},
+      {"camera test",
+       "Look at a camera once and say what is wrong with it and what to change",
+       "weir camera test rtsp://192.0.2.7/stream1 --snapshot now.jpg\n"
+       "echo 'rtsp://user:password@192.0.2.7/stream1' | weir camera test -",
+       "",
+       {{"<url>", "URL", "The camera's; - reads it from standard input, where nobody else sees it", true},
+        {"transport", "tcp|udp", "How the video travels; tcp by default"},
+        {"snapshot", "FILE", "Write the last picture as a JPEG"},
+        {"json", "", "Print JSON"}},
+       camera_test},
   };
 }
 

@@ -115,6 +115,24 @@ Result<net::ClientResponse> Api::raw(net::Method method, std::string target, std
   return std::move(**answer);
 }
 
+Status Api::follow(std::string target, const std::function<bool(const net::StreamedEvent&)>& each,
+                   const std::atomic<bool>& stop) {
+  constexpr Duration kSilence = 45s;  // a stream without events is kept alive every 15 s
+  net::ClientRequest request{.method = net::Method::get, .target = std::move(target), .bearer = token_};
+  std::optional<Status> ended;
+  io_->restart();
+  boost::asio::co_spawn(
+      *io_,
+      [&]() -> boost::asio::awaitable<void> {
+        ended.emplace(co_await client_->follow(std::move(request), kSilence, each));
+      },
+      [](const std::exception_ptr&) {});
+  while (!ended && !stop) io_->run_one_for(100ms);
+  if (!ended) return ok();
+  if (!*ended && ended->error().reason == "unreachable") return unreachable(url_, ended->error());
+  return *std::move(ended);
+}
+
 Result<json::value> Api::send(net::Method method, std::string target, const json::object& body) {
   TRY(response, raw(method, std::move(target), body.empty() ? std::string() : json::to_text(body)));
   if (response.status >= 400) return net::response_error(response);

@@ -14,6 +14,8 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include <atomic>
+#include <functional>
 #include <memory>
 
 namespace weir::apps {
@@ -31,6 +33,9 @@ class Api {
   Result<json::value> send(net::Method method, std::string target, const json::object& body = {});
   // The plain answer, whatever its status: health and metrics.
   Result<net::ClientResponse> raw(net::Method method, std::string target, std::string body = {});
+  // Server-sent events, until `each` answers false, `stop` is set, or the stream ends: the error says why.
+  Status follow(std::string target, const std::function<bool(const net::StreamedEvent&)>& each,
+                const std::atomic<bool>& stop);
   // Every item of a list, page by page. `target` may hold a query.
   Result<json::array> list(const std::string& target);
 

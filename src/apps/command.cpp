@@ -1,25 +1,12 @@
 #include "command.hpp"
 
-#include "admin.hpp"
 #include "files.hpp"
-#include "serve.hpp"
 
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 
 namespace weir::apps {
-
-const std::vector<Command>& all_commands() {
-  static const std::vector<Command> commands = [] {
-    std::vector<Command> all;
-    for (auto group : {serve_commands(), token_commands(), tenant_commands(), site_commands(), camera_commands(),
-                       node_commands(), lease_commands(), status_commands(), about_commands()})
-      all.insert(all.end(), group.begin(), group.end());
-    return all;
-  }();
-  return commands;
-}
 
 std::string Arguments::text(std::string_view name) const {
   auto found = given_.find(name);

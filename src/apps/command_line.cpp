@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <deque>
 
 namespace weir::apps {
@@ -80,8 +81,10 @@ class Grammar {
     by_app_[at] = &command;
     for (const Option& option : command.options) add(*at, command, option);
     if (command.settings.empty()) return;
+    // A worker's --config is its shard; its settings file has another name.
+    bool taken = std::ranges::any_of(command.options, [](const Option& o) { return o.name == "config"; });
     Slot& config = slots_.emplace_back(Slot{&command, "config", Slot::Kind::config});
-    config.declared = at->add_option("--config", config.value, "A settings file (YAML)");
+    config.declared = at->add_option(taken ? "--settings" : "--config", config.value, "A settings file (YAML)");
     config.declared->type_name("FILE")->group("Settings");
     for (const SettingSpec& spec : all_settings())
       if (command.settings == "all" || contains_word(spec.used_by, command.settings)) add(*at, command, spec);

@@ -4,6 +4,7 @@
 
 #include "weir/base/secret.hpp"
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -14,9 +15,10 @@
 namespace weir::apps {
 
 struct OpenStore {
-  std::shared_ptr<void> owner;  // one object behind both ports
+  std::shared_ptr<void> owner;  // one object behind all ports
   LeaseStore* leases = nullptr;
   Catalog* catalog = nullptr;
+  EventLog* events = nullptr;
   std::string kind;   // "sqlite", "postgres"
   std::string shown;  // the URL without credentials
 };

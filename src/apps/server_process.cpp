@@ -40,6 +40,7 @@ control_plane::ControlPlaneSettings plane_settings(const Settings& s) {
           .budget_capacity = static_cast<double>(s.integer("budget_capacity")),
           .budget_refill_per_min = s.number("budget_refill_per_min"),
           .rules = {.loopback = loopback == "allow" || (loopback == "auto" && listens_on_loopback(s.text("listen")))},
+          .retention = {.age = s.duration("event_retention_s"), .events_max = s.integer("event_retention_max")},
           .runner_live = s.duration("runner_live_s")};
 }
 
@@ -79,15 +80,6 @@ void end_stuck_process(int) {
 
 }  // namespace
 
-Status configure_logging(const Settings& settings) {
-  std::string folder = settings.text("log_dir");
-  if (!folder.empty()) {
-    TRY(made, make_private_folder(folder));
-  }
-  log::configure({.level = *log::parse_level(settings.text("log_level")), .readable = ::isatty(2) == 1, .dir = folder});
-  return ok();
-}
-
 ServerProcess::ServerProcess(const Arguments& arguments, Settings settings)
     : arguments_(arguments), settings_(std::move(settings)) {}
 
@@ -100,8 +92,8 @@ Status ServerProcess::start(const Secret& database_url) {
                          .runner_live = settings_.duration("runner_live_s")}));
   store_ = std::move(store);
   metrics_.add_process_metrics();
-  plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, clock_, std::move(key),
-                                                         metrics_, plane_settings(settings_));
+  plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, *store_.events, clock_,
+                                                         std::move(key), metrics_, plane_settings(settings_));
   plane_->add_routes(router_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_),
                                               [this](const net::Finished& finished) { plane_->observe(finished); });
@@ -123,6 +115,10 @@ int ServerProcess::run(std::optional<Duration> limit) {
                    if (failed) log::error("control_plane.ticker_failed", "lease time stands still");
                    if (!stopping_) begin_stop("the ticker ended");
                  }));
+  if (companion_.run)
+    asio::co_spawn(io_, companion_.run(), [](const std::exception_ptr& failed) {
+      if (failed) log::error("companion.failed", "what ran beside the control plane ended by an exception");
+    });
   for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   wait_for_signal();
   if (limit) {
@@ -179,7 +175,7 @@ void ServerProcess::begin_stop(std::string_view why) {
   log::info("control_plane.stopping", std::string(why)).with("connections", server_->connections());
   // The alarm also covers what happens after the loop has ended: joining the store's threads.
   std::signal(SIGALRM, end_stuck_process);
-  ::alarm(static_cast<unsigned>(std::ceil(seconds(settings_.duration("shutdown_grace_s") + kCloseLimit))));
+  ::alarm(static_cast<unsigned>(std::ceil(seconds(settings_.duration("shutdown_grace_s") + companion_.grace + kCloseLimit))));
   asio::co_spawn(io_, stop(), [this](const std::exception_ptr& failed) {
     if (failed) log::error("control_plane.stop_failed", "the listener could not be closed");
     signals_.cancel();
@@ -188,8 +184,9 @@ void ServerProcess::begin_stop(std::string_view why) {
 }
 
 asio::awaitable<void> ServerProcess::stop() {
+  if (companion_.stop) co_await companion_.stop();
   co_await server_->stop(settings_.duration("shutdown_grace_s"));
-  if (ticking_) ticker_stop_.emit(asio::cancellation_type::total);
+  if (ticking_) ticker_stop_.emit(asio::cancellation_type::all);
 }
 
 }  // namespace weir::apps

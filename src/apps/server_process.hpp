@@ -1,7 +1,7 @@
 // ServerProcess: a control plane from its settings to its clean end.
 //
 // `start` opens the store, takes the address and begins to answer; `run` serves until SIGTERM, SIGINT or the given time
-// is up, then stops in the reverse order of the data's way: no new requests, running ones finish within the grace,
+// is up, then stops in the reverse order of the data's way: the companion first, then no new requests, running ones finish within the grace,
 // the ticker ends, the store closes. A second signal ends at once, and so does a shutdown that hangs. SIGHUP reads the
 // log level again. Main thread only.
 #pragma once
@@ -18,14 +18,26 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <functional>
+
 namespace weir::apps {
 
-// Logs to stderr: readable on a terminal, JSON elsewhere.
-Status configure_logging(const Settings& settings);
+// What lives beside the control plane in its process: runs while it serves, and is stopped before it.
+struct Companion {
+  std::function<boost::asio::awaitable<void>()> run;
+  std::function<boost::asio::awaitable<void>()> stop;
+  Duration grace{};  // how long stopping may take
+};
 
 class ServerProcess {
  public:
   ServerProcess(const Arguments& arguments, Settings settings);
+
+  boost::asio::io_context& io() { return io_; }
+  Clock& clock() { return clock_; }
+  OpenStore& store() { return store_; }  // after `start`
+  // Before `run`.
+  void attach(Companion companion) { companion_ = std::move(companion); }
 
   Status start(const Secret& database_url);
   std::string address() const { return server_->address(); }
@@ -52,6 +64,7 @@ class ServerProcess {
   boost::asio::signal_set signals_{io_};
   boost::asio::steady_timer limit_{io_};
   boost::asio::cancellation_signal ticker_stop_;
+  Companion companion_;
   bool ticking_ = false;
   bool stopping_ = false;
 };

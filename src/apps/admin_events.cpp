@@ -1,0 +1,128 @@
+#include "admin.hpp"
+#include "api.hpp"
+#include "print.hpp"
+#include "screen.hpp"
+
+#include <csignal>
+#include <thread>
+
+namespace weir::apps {
+
+namespace {
+
+std::atomic<bool> g_stop{false};
+
+std::string text_of(const json::value& object, std::string_view field) {
+  return object.is_object() && object.get_object().contains(field) ? cell(object, field) : std::string();
+}
+
+// What a person wants to know of an event, in a few words.
+std::string short_text(const json::value& payload) {
+  if (!payload.is_object()) return "";
+  if (const auto* seen = payload.get_object().if_contains("detections")) {
+    std::string text = seen_text(*seen);
+    return text.empty() ? "nothing" : text;
+  }
+  std::string out;
+  for (std::string_view field : {"state", "code", "detail", "streams_owned", "fps"})
+    if (std::string text = text_of(payload, field); !text.empty())
+      out += fmt::format("{}{}{}", out.empty() ? "" : " ", field == "fps" || field == "streams_owned" ? std::string(field) + " " : "",
+                         text);
+  return out.empty() ? json::to_text(payload) : out;
+}
+
+std::string line_of(const json::value& event) {
+  const json::value* payload = event.is_object() ? event.get_object().if_contains("payload") : nullptr;
+  if (payload == nullptr) return harmless(json::to_text(event));
+  std::string time = text_of(*payload, "ts");
+  if (time.empty()) time = text_of(event, "stored_at");
+  return harmless(fmt::format("{}  {}  {}", time.empty() ? "-" : time, text_of(event, "routing_key"),
+                              short_text(*payload)));
+}
+
+std::string target_of(const Arguments& arguments, const std::string& after, std::string_view more) {
+  std::string target = "/v1/events";
+  add_query(target, "pattern", arguments.has("<pattern>") ? arguments.text("<pattern>") : "#");
+  add_query(target, "after", after);
+  return target + std::string(more);
+}
+
+Result<int> print_kept(const Arguments& arguments) {
+  TRY(api, Api::connect(arguments));
+  std::string after = arguments.text("after");
+  while (!g_stop) {
+    TRY(page, api.get(target_of(arguments, after.empty() ? "0" : after, "&follow=false&limit=1000")));
+    if (!page.is_object() || !page.get_object().contains("items") || !page.at("items").is_array())
+      return Error{Errc::internal, "bad_answer", "the control plane did not answer with a list of events"};
+    if (page.get_object().contains("gap") && page.at("gap") == true)
+      complain("events after the given cursor are no longer kept; these are the oldest");
+    for (const json::value& event : page.at("items").get_array())
+      arguments.has("json") ? print_json(event) : print_line(line_of(event));
+    std::string next = text_of(page, "next_cursor");
+    if (page.get_object().contains("at_end") && page.at("at_end") == true) return 0;
+    after = std::move(next);
+  }
+  return 0;
+}
+
+// One event of the stream, printed; what ends the stream is kept in `ended`.
+void print_streamed(const net::StreamedEvent& event, bool raw, std::optional<Error>& ended) {
+  auto data = json::parse_text(event.data);
+  if (event.event == "gap") {
+    complain("events are missing here: they were no longer kept");
+  } else if (event.event == "error") {
+    ended = Error{Errc::unavailable, "stream_ended", data ? text_of(*data, "message") : event.data};
+  } else if (data && raw) {
+    data->as_object()["cursor"] = event.id;
+    print_json(*data);
+  } else if (data) {
+    print_line(line_of(*data));
+  }
+}
+
+Result<int> follow(const Arguments& arguments) {
+  std::string after = arguments.text("after");
+  bool connected = false;
+  for (Duration pause = 250ms; !g_stop;) {
+    // Asked anew each time: a token that is made here lives for minutes, the stream perhaps for days.
+    TRY(api, Api::connect(arguments));
+    std::optional<Error> ended;
+    Status followed = api.follow(target_of(arguments, after, ""), [&](const net::StreamedEvent& event) {
+      connected = true;
+      pause = 250ms;
+      print_streamed(event, arguments.has("json"), ended);
+      if (!event.id.empty()) after = event.id;
+      return !ended && !g_stop;
+    }, g_stop);
+    if (g_stop) return 0;
+    bool may_return = followed || followed.error().code == Errc::unavailable;
+    if (!may_return || (!connected && !followed)) return followed.error();
+    connected = true;
+    complain(fmt::format("{}; connecting again",
+                         ended ? ended->message : followed ? "the stream ended" : followed.error().message));
+    for (Duration waited{0}; waited < pause && !g_stop; waited += 50ms) std::this_thread::sleep_for(50ms);
+    pause = std::min<Duration>(pause * 2, 5s);
+  }
+  return 0;
+}
+
+Result<int> events(const Arguments& arguments) {
+  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { g_stop = true; });
+  std::signal(SIGPIPE, SIG_IGN);
+  return arguments.has("follow") ? follow(arguments) : print_kept(arguments);
+}
+
+}  // namespace
+
+std::vector<Command> event_commands() {
+  return {{"events",
+           "Show events: those that are kept, or with --follow those that come",
+           "weir events --follow\nweir events --follow 'detections.t-01.#'\nweir events --json 'stream.error.#'",
+           "admin",
+           with_api_options({{"<pattern>", "PATTERN", "AMQP topic pattern over routing keys: * is one word, # any number"},
+                             {"follow", "", "Go on until Ctrl-C; reconnects and misses nothing"},
+                             {"after", "CURSOR", "Begin after this event; 0 is the oldest that is kept"}}),
+           events}};
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,49 @@
+// `weir-worker`: the helper that links the media libraries; `weir worker …` finds it beside itself.
+#include "../command_line.hpp"
+#include "../print.hpp"
+#include "../worker/probe.hpp"
+#include "../worker/shard.hpp"
+
+#include "weir/base/secret.hpp"
+
+#include <exception>
+
+namespace weir::apps {
+namespace {
+
+// A worker's exit code tells its parent what to do: wrong usage and wrong configuration are not worth a retry.
+int worker_exit_code(const Error& error) {
+  if (error.reason == "configuration") return kExitConfiguration;
+  int code = exit_code(error);
+  return code == 2 ? kExitConfiguration : code;
+}
+
+int run(int argc, char** argv) {
+  const std::vector<Command> commands{shard_command(), probe_command()};
+  std::vector<std::string> words(argv + 1, argv + argc);
+  auto parsed = parse_command_line(commands, words);
+  if (!parsed) {
+    complain(parsed.error().message);
+    return exit_code(parsed.error());
+  }
+  if (parsed->command == nullptr) {
+    print(parsed->help);
+    return 0;
+  }
+  auto code = parsed->command->run(parsed->arguments);
+  if (code) return *code;
+  complain(code.error().message);
+  return worker_exit_code(code.error());
+}
+
+}  // namespace
+}  // namespace weir::apps
+
+int main(int argc, char** argv) {
+  try {
+    return weir::apps::run(argc, argv);
+  } catch (const std::exception& failed) {
+    weir::apps::complain(weir::redact_url(failed.what()));
+    return weir::apps::kExitInternal;
+  }
+}

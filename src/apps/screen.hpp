@@ -1,0 +1,33 @@
+// Screen: what `weir up` shows of its cameras: a table that redraws itself on a terminal, plain lines elsewhere.
+//
+// Both are made from what the worker says about itself. Plain functions and values; main thread only.
+#pragma once
+
+#include "weir/base/json.hpp"
+#include "weir/base/time.hpp"
+
+#include <map>
+#include <string>
+
+namespace weir::apps {
+
+// "person 0.76, car 0.55": the most certain first, equal ones counted ("3 person 0.76").
+std::string seen_text(const json::value& detections);
+
+// The whole table; `state` is null while there is no worker.
+std::string screen_text(const json::value& state, const std::string& url, WallTime now);
+
+// Lines for a log: a camera is named when its state changes and, at most every few seconds, when something new is seen.
+class ScreenLines {
+ public:
+  std::string lines(const json::value& state, Instant now);
+
+ private:
+  struct Said {
+    std::string state, detected_at;
+    Instant at{};
+  };
+  std::map<std::string, Said> said_;
+};
+
+}  // namespace weir::apps

@@ -1,0 +1,49 @@
+#include "screen.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::apps {
+namespace {
+
+json::value state(std::string_view cameras) {
+  return *json::parse_text(fmt::format(
+      R"({{"delivering":1,"pipeline_fps":5.5,"published":12,"cameras":[{}]}})", cameras));
+}
+constexpr const char* kSeeing = R"({"camera_uuid":"demo-1","state":"STREAMING","fps":10,"decoding":"full",
+  "last_detection":{"ts":"2026-01-31T09:05:07.000Z","detections":[
+    {"class":"car","conf":0.55},{"class":"person","conf":0.61},{"class":"person","conf":0.76}]}})";
+constexpr const char* kBroken = R"({"camera_uuid":"gate","state":"DISCONNECTED","fps":0,
+  "error":{"code":"RTSP_AUTH_FAILED","detail":"401 Unauthorized","retry_in_ms":8000}})";
+WallTime at(const char* iso) { return *from_iso(iso); }
+
+TEST(Screen, Seen_CountsEqualThings_MostCertainFirst) {
+  auto seen = *json::parse_text(R"([{"class":"car","conf":0.55},{"class":"person","conf":0.61},
+                                    {"class":"person","conf":0.76}])");
+  EXPECT_EQ(seen_text(seen), "2 person 0.76, car 0.55");
+}
+
+TEST(Screen, Table_SaysWhatIsSeen_AndWhatIsWrong) {
+  std::string text = screen_text(state(std::string(kSeeing) + "," + kBroken), "http://x",
+                                 at("2026-01-31T09:05:10.000Z"));
+  EXPECT_NE(text.find("demo-1"), std::string::npos);
+  EXPECT_NE(text.find("3 s ago: 2 person 0.76, car 0.55"), std::string::npos) << text;
+  EXPECT_NE(text.find("RTSP_AUTH_FAILED: 401 Unauthorized (next try in 8 s)"), std::string::npos) << text;
+}
+
+TEST(Screen, NoCameras_SaysWhatToDo) {
+  EXPECT_NE(screen_text(state(""), "http://x", {}).find("weir camera add"), std::string::npos);
+}
+
+TEST(Screen, Lines_NameAStateOnce_AndSeenThingsNowAndThen) {
+  ScreenLines lines;
+  Instant now = Instant{} + 100s;
+  EXPECT_EQ(lines.lines(state(kSeeing), now), "demo-1: STREAMING\ndemo-1: saw 2 person 0.76, car 0.55\n");
+  EXPECT_EQ(lines.lines(state(kSeeing), now + 1s), "");
+  std::string later(kSeeing);
+  later.replace(later.find("09:05:07"), 8, "09:05:08");
+  EXPECT_EQ(lines.lines(state(later), now + 1s), "");
+  EXPECT_EQ(lines.lines(state(later), now + 6s), "demo-1: saw 2 person 0.76, car 0.55\n");
+}
+
+}  // namespace
+}  // namespace weir::apps

@@ -1,0 +1,321 @@
+#include "up.hpp"
+
+#include "camera_import.hpp"
+#include "demo.hpp"
+#include "files.hpp"
+#include "local_runner.hpp"
+#include "logging.hpp"
+#include "print.hpp"
+#include "screen.hpp"
+#include "server_process.hpp"
+
+#include "weir/base/log.hpp"
+#include "weir/net/token.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+namespace weir::apps {
+
+namespace asio = boost::asio;
+namespace fs = std::filesystem;
+
+Secret embedded_store(const Settings& settings) { return Secret("sqlite:" + settings.text("state_dir") + "/weir.db"); }
+
+namespace {
+
+// How a person calls this program: "weir" where that is what the shell finds, else its full path.
+std::string program_name() {
+  std::error_code unknown;
+  fs::path self = fs::read_symlink("/proc/self/exe", unknown);
+  if (unknown) return "weir";
+  const char* path = std::getenv("PATH");
+  for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
+    size_t end = rest.find(':');
+    fs::path found = fs::path(rest.substr(0, end)) / "weir";
+    if (fs::exists(found, unknown)) return fs::equivalent(found, self, unknown) ? "weir" : self.string();
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  }
+  return self.string();
+}
+
+std::string shell_word(const std::string& text) {
+  bool plain = !text.empty() && text.find_first_not_of(
+                                    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                    "_-./:@%+=,") == std::string::npos;
+  if (plain) return text;
+  std::string out = "'";
+  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string welcome(const std::string& url, const std::string& state_dir) {
+  std::string weir = shell_word(program_name());
+  std::string where = "--state-dir " + shell_word(state_dir);
+  return fmt::format(
+      "\n"
+      "Weir is up: the control plane answers at {url}\n"
+      "  state   {state_dir}\n"
+      "  token   {weir} token --role admin --sub me {where}\n"
+      "\n"
+      "Try, in another terminal:\n"
+      "  {weir} tenant add t-01 {where}\n"
+      "  {weir} site add site-A --tenant t-01 {where}\n"
+      "  {weir} camera add --tenant t-01 --site site-A --id cam-1 rtsp://10.0.0.7/stream1 {where}\n"
+      "  {weir} camera list {where}\n"
+      "  {weir} status {where}\n"
+      "  curl -H \"Authorization: Bearer $({weir} token --role admin --sub me {where})\" {url}/v1/cameras\n"
+      "\n"
+      "Ctrl-C stops it.\n",
+      fmt::arg("url", url), fmt::arg("state_dir", state_dir), fmt::arg("weir", weir), fmt::arg("where", where));
+}
+
+// `weir up --cameras`: asks the API as anybody else would, from a thread of its own because each question blocks.
+class CameraLoading {
+ public:
+  CameraLoading(std::string url, Secret token, std::vector<CameraLine> lines, std::string file)
+      : url_(std::move(url)),
+        token_(std::move(token)),
+        lines_(std::move(lines)),
+        file_(std::move(file)),
+        thread_([this] { load(); }) {}
+  ~CameraLoading() {
+    stop_ = true;
+    thread_.join();
+  }
+  CameraLoading(const CameraLoading&) = delete;
+
+ private:
+  void load() {
+    auto api = Api::connect(url_, token_);
+    if (!api) return complain(api.error().message);
+    auto counts = import_cameras(*api, lines_, {.create = true, .update = true}, [&](const Imported& one) {
+      if (one.result == "failed") complain(fmt::format("{}:{}: {}: {}", file_, one.line, one.camera, one.message));
+      return !stop_;
+    });
+    print_line(fmt::format("cameras from {}: {} added, {} updated, {} failed", file_, counts.added, counts.updated,
+                           counts.failed));
+  }
+
+  // Constant after construction.
+  const std::string url_;
+  const Secret token_;
+  const std::vector<CameraLine> lines_;
+  const std::string file_;
+  // Main thread sets, the loading thread looks.
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+// The address in the state folder, for as long as it is true.
+class Endpoint {
+ public:
+  static Result<Endpoint> announce(const std::string& state_dir, const std::string& url) {
+    std::string path = endpoint_file(state_dir);
+    TRY(written, write_file(path, url + "\n", 0600));
+    return Endpoint(path);
+  }
+  Endpoint(Endpoint&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  Endpoint& operator=(Endpoint&&) = delete;
+  ~Endpoint() {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+
+ private:
+  explicit Endpoint(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+Error already_running(const std::string& state_dir, const Error& why) {
+  auto where = read_file(endpoint_file(state_dir), 4096);
+  return Error{Errc::conflict, "already_running",
+               fmt::format("already running in {}{}; stop that one first, or give another --state-dir", state_dir,
+                           where ? " at " + trimmed(*where) : fmt::format(" ({})", why.message))};
+}
+
+// The screen of a terminal belongs to the table; everything that would be logged over it goes to a file.
+Result<std::string> log_to_file(const std::string& state_dir) {
+  std::string path = state_dir + "/weir.log";
+  int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0 || ::dup2(file, 2) < 0)
+    return Error{Errc::unavailable, "log_file", fmt::format("cannot write {}: {}", path, std::strerror(errno))};
+  ::close(file);
+  return path;
+}
+
+// Draws over what it drew before.
+class TerminalTable {
+ public:
+  void draw(const std::string& text) {
+    winsize size{};
+    size_t columns = ::ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    std::string out = lines_ > 0 ? fmt::format("\033[{}A\033[J", lines_) : "";
+    lines_ = 0;
+    for (std::string_view rest = text; !rest.empty(); ++lines_) {
+      size_t end = std::min(rest.find('\n'), rest.size());
+      out += shortened(rest.substr(0, end), columns) + "\n";
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    print(out);
+  }
+
+ private:
+  // A line that wraps would be drawn over only in part.
+  static std::string shortened(std::string_view line, size_t columns) {
+    std::string out;
+    size_t used = 0;
+    for (char c : line) {
+      bool starts = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+      if (starts && ++used >= columns) break;
+      out += c;
+    }
+    return out;
+  }
+  size_t lines_ = 0;
+};
+
+// What runs beside the control plane: the simulated cameras, the worker's runner, and the screen.
+class Everything {
+ public:
+  Everything(ServerProcess& process, net::TokenKey key, LocalRunnerSettings settings, std::string url, int demo,
+             std::string footage, bool terminal)
+      : clock_(process.clock()),
+        demo_(process.io(), process.clock(), *process.store().catalog),
+        runner_(process.io(), process.clock(), *process.store().leases, *process.store().catalog, std::move(key),
+                std::move(settings)),
+        url_(std::move(url)),
+        demo_cameras_(demo),
+        footage_(std::move(footage)),
+        terminal_(terminal) {}
+
+  asio::awaitable<void> run() {
+    if (demo_cameras_ > 0) {
+      print_line(fmt::format("starting {} simulated cameras; the first time their footage is encoded", demo_cameras_));
+      starting_ = true;
+      auto started = co_await demo_.start(demo_cameras_, footage_);
+      starting_ = false;
+      if (!started && !stopping_) {
+        log::error("demo.failed", started.error().message);
+        print_line("no simulated cameras: " + started.error().message);
+      }
+    }
+    asio::co_spawn(co_await asio::this_coro::executor, show(), asio::detached);
+    co_await runner_.run();
+  }
+  asio::awaitable<void> stop() {
+    stopping_ = true;
+    if (starting_) co_await demo_.stop();  // or nobody would end its wait
+    co_await runner_.stop();
+    co_await demo_.stop();
+  }
+
+ private:
+  asio::awaitable<void> show() {
+    while (!stopping_) {
+      if (terminal_)
+        table_.draw("\n" + screen_text(runner_.state(), url_, clock_.wall()));
+      else
+        print(lines_.lines(runner_.state(), clock_.now()));
+      co_await clock_.wait(500ms);
+    }
+  }
+
+  Clock& clock_;
+  Demo demo_;
+  LocalRunner runner_;
+  const std::string url_;
+  const int demo_cameras_;
+  const std::string footage_;
+  const bool terminal_;
+  TerminalTable table_;
+  ScreenLines lines_;
+  bool starting_ = false, stopping_ = false;
+};
+
+std::string demo_footage(const Arguments& arguments) {
+  if (arguments.has("footage")) return arguments.text("footage");
+  return (fs::path(helper_path("worker")).parent_path().parent_path() / "share/weir/footage/vtest.avi").string();
+}
+
+LocalRunnerSettings runner_settings(const Settings& settings, const std::string& url) {
+  LocalRunnerSettings out{.control_plane = url,
+                          .policy = {.ttl = settings.duration("lease_ttl_s"),
+                                     .renew_every = settings.duration("lease_renew_interval_s")}};
+  std::string state_dir = settings.text("state_dir");
+  out.worker_arguments = {"--state-dir", state_dir, "--log-level", settings.text("log_level")};
+  for (std::string_view name : {"models_dir", "library_dir"})
+    if (!settings.text(name).empty()) {
+      out.worker_arguments.push_back(setting_flag(name));
+      out.worker_arguments.push_back(settings.text(name));
+    }
+  return out;
+}
+
+Result<int> up(const Arguments& arguments) {
+  TRY(settings, arguments.settings());
+  TRY(limit, arguments.number("for"));
+  if (limit && (*limit < 0 || *limit > 1e9)) return usage_error("--for must be a number of seconds");
+  TRY(demo, arguments.number("demo"));
+  if (demo && (*demo < 0 || *demo > 1000)) return usage_error("--demo must be a number of cameras, at most 1000");
+  std::vector<CameraLine> cameras;
+  if (arguments.has("cameras")) {
+    TRY(text, read_file(arguments.text("cameras"), 64 << 20));
+    TRY(lines, read_camera_file(text, arguments.text("cameras")));
+    cameras = std::move(lines);
+  }
+  TRY(logging, configure_logging(settings));
+  std::string state_dir = settings.text("state_dir");
+  TRY(made, make_private_folder(state_dir));
+
+  ServerProcess process(arguments, settings);
+  if (auto started = process.start(embedded_store(settings)); !started)
+    return started.error().reason == "store_locked" ? already_running(state_dir, started.error()) : started.error();
+  std::string url = url_of(process.address());
+  TRY(endpoint, Endpoint::announce(state_dir, url));
+  print_line("listening on " + url);
+  print(welcome(url, fs::absolute(state_dir).lexically_normal().string()));
+
+  TRY(key, net::TokenKey::load_or_create(secret_file(settings)));
+  std::unique_ptr<CameraLoading> loading;
+  if (!cameras.empty()) {
+    Secret token = key.sign({.sub = "weir-up", .role = net::Role::admin, .expires = wall_now() + 15min});
+    loading = std::make_unique<CameraLoading>(url, token, std::move(cameras), arguments.text("cameras"));
+  }
+  bool terminal = ::isatty(1) == 1 && ::isatty(2) == 1;
+  if (terminal) {
+    TRY(path, log_to_file(state_dir));
+    print_line("The log goes to " + path + ".");
+  }
+  LocalRunnerSettings runner = runner_settings(settings, url);
+  Duration grace = runner.grace;
+  Everything everything(process, key, std::move(runner), url, demo ? static_cast<int>(*demo) : 0,
+                        demo_footage(arguments), terminal);
+  process.attach({.run = [&] { return everything.run(); }, .stop = [&] { return everything.stop(); }, .grace = grace});
+  return process.run(limit ? std::optional(from_seconds(*limit)) : std::nullopt);
+}
+
+}  // namespace
+
+Command up_command() {
+  return {"up",
+          "Start Weir on this machine, with everything in one folder",
+          "weir up\nweir up --demo 4\nweir up --state-dir demo --listen 127.0.0.1:0 --for 60\n"
+          "weir up --cameras cameras.yaml",
+          "up",
+          {{"for", "SECONDS", "Stop by itself after this time"},
+           {"demo", "N", "Start this many simulated cameras that show real footage"},
+           {"footage", "FILE", "The video that simulated cameras show"},
+           {"cameras", "FILE", "Cameras to add or change (CSV or YAML); missing tenants and sites are created"}},
+          up};
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,68 @@
+#include "detectors.hpp"
+
+#include "weir/onnx/detector.hpp"
+#include "weir/opencv/hog.hpp"
+#include "weir/tflite/detector.hpp"
+
+#include <filesystem>
+
+namespace weir::apps {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// PREFIX/bin/weir-worker has its models in PREFIX/share/weir/models and its libraries in PREFIX/lib/weir.
+fs::path prefix() {
+  std::error_code unknown;
+  return fs::read_symlink("/proc/self/exe", unknown).parent_path().parent_path();
+}
+
+// Our own module stands beside the program in a build folder, among the libraries when installed.
+std::string hog_module() {
+  std::error_code unknown;
+  fs::path beside = fs::read_symlink("/proc/self/exe", unknown).parent_path() / "weir-hog.so";
+  return fs::exists(beside, unknown) ? beside.string() : (prefix() / "lib/weir/weir-hog.so").string();
+}
+
+std::string chosen(const Settings& settings, std::string_view name, const fs::path& beside) {
+  std::string set = settings.text(name);
+  return set.empty() ? beside.string() : set;
+}
+
+// Our own copy where there is one; else the name alone, which the system's loader searches for.
+std::string library(const DetectorFolders& folders, const std::string& name) {
+  fs::path own = fs::path(folders.libraries) / name;
+  std::error_code unknown;
+  return fs::exists(own, unknown) ? own.string() : name;
+}
+
+ModelFiles files_of(const DetectorFolders& folders, const camera::Model& model, const std::string& fallback,
+                    const std::string& ending, const std::string& library_name) {
+  fs::path base = fs::path(folders.models) / (model.name.empty() ? fallback : model.name);
+  fs::path labels = base.string() + ".txt";
+  std::error_code unknown;
+  return {.library = library(folders, library_name),
+          .model = base.string() + ending,
+          .labels = fs::exists(labels, unknown) ? labels.string() : ""};
+}
+
+}  // namespace
+
+DetectorFolders detector_folders(const Settings& settings) {
+  return {chosen(settings, "models_dir", prefix() / "share/weir/models"),
+          chosen(settings, "library_dir", prefix() / "lib/weir")};
+}
+
+DetectorFactory detector_factory(DetectorFolders folders) {
+  return [folders = std::move(folders)](const camera::Model& model) -> Result<std::unique_ptr<Detector>> {
+    if (model.detector == "tflite")
+      return tflite::make(files_of(folders, model, "efficientdet-lite0", ".tflite", "libtensorflowlite_c.so"), 1);
+    if (model.detector == "onnx")
+      return onnx::make(files_of(folders, model, "yolo11n", ".onnx", "libonnxruntime.so.1"), 1);
+    if (model.detector == "hog") return opencv::make_hog({.library = hog_module()}, 1);
+    return stream_failure(restart::StreamErrorCode::model_error, "there is no detector of that name");
+  };
+}
+
+}  // namespace weir::apps

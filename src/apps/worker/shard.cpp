@@ -1,0 +1,354 @@
+#include "shard.hpp"
+
+#include "../files.hpp"
+#include "../logging.hpp"
+#include "../print.hpp"
+#include "detectors.hpp"
+#include "print_bus.hpp"
+
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+#include "weir/ffmpeg/source.hpp"
+#include "weir/http_bus/http_bus.hpp"
+#include "weir/net/server.hpp"
+#include "weir/spool/file_spool.hpp"
+#include "weir/worker/crash_record.hpp"
+#include "weir/worker/endpoints.hpp"
+#include "weir/worker/publisher_thread.hpp"
+#include "weir/worker/worker.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <thread>
+
+namespace weir::apps {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr int kPortsTried = 64;
+constexpr Duration kServerGrace = 500ms;
+
+Error configuration_error(Error error) {
+  error.reason = "configuration";
+  return error;
+}
+
+Result<int> number_of(const Arguments& arguments, std::string_view name) {
+  std::string text = arguments.text(name);
+  int number = -1;
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc{} || end != text.data() + text.size() || number < 0)
+    return usage_error(fmt::format("--{} must be a whole number", name));
+  return number;
+}
+
+Result<worker::ShardConfig> read_shard(const Arguments& arguments) {
+  std::string text;
+  if (arguments.has("config-json")) {
+    text = arguments.text("config-json");
+    if (text.find('@') != std::string::npos || text.find("token") != std::string::npos)
+      log::warn("config.exposed", "credentials in --config-json can be read by everybody on this machine: use --config");
+  } else if (arguments.has("config")) {
+    TRY(read, read_file(arguments.text("config"), 64 << 20));
+    text = std::move(read);
+  } else {
+    return usage_error("--config or --config-json is needed");
+  }
+  auto parsed = json::parse_text(text);
+  if (!parsed) return configuration_error(parsed.error());
+  auto shard = worker::read_shard_config(*parsed);
+  if (!shard) return configuration_error(shard.error());
+  if (arguments.has("runner-id")) shard->runner = RunnerId::trusted(arguments.text("runner-id"));
+  if (arguments.has("shard-id")) shard->shard = arguments.text("shard-id");
+  return shard;
+}
+
+worker::WorkerSettings worker_settings(const Settings& s, const worker::ShardConfig& shard) {
+  auto threads = static_cast<int>(s.integer("inference_threads"));
+  if (threads == 0) threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return {.readiness_quorum_pct = static_cast<int>(s.integer("readiness_quorum_pct")),
+          .summary_interval = shard.report_interval_s ? from_seconds(*shard.report_interval_s)
+                                                      : s.duration("status_summary_interval_s"),
+          .outage_grace = s.duration("outage_grace_s"),
+          .adaptive_keyframe_max_s = s.number("adaptive_keyframe_max_s"),
+          .dials_at_once = static_cast<int>(s.integer("dial_concurrency")),
+          .inference_threads = threads};
+}
+
+// Loopback cameras make sense where everything stands on one machine.
+bool loopback_allowed(const Settings& s, const worker::ShardConfig& shard) {
+  std::string choice = s.text("loopback_cameras");
+  bool local = shard.control_plane.empty() || shard.control_plane.find("//127.") != std::string::npos ||
+               shard.control_plane.find("//localhost") != std::string::npos ||
+               shard.control_plane.find("//[::1]") != std::string::npos;
+  return choice == "allow" || (choice == "auto" && local);
+}
+
+worker::SourceFactory source_factory(const Settings& s, bool loopback) {
+  ffmpeg::SourceConfig common{.loopback = loopback,
+                              .files = true,
+                              .connect_timeout = s.duration("connect_timeout_s"),
+                              .stall_timeout = s.duration("stall_timeout_s")};
+  return [common](const worker::DialRequest& request) {
+    ffmpeg::SourceConfig config = common;
+    config.url = request.url;
+    config.transport = request.transport;
+    if (request.snapshot_interval) config.snapshot_interval = *request.snapshot_interval;
+    return ffmpeg::make_source(config);
+  };
+}
+
+void end_stuck_process(int) {
+  constexpr std::string_view said = "weir-worker: the drain took longer than its grace; ended without it\n";
+  [[maybe_unused]] ssize_t ignored = ::write(2, said.data(), said.size());
+  ::_exit(0);
+}
+
+class ShardProcess {
+ public:
+  ShardProcess(Settings settings, worker::ShardConfig shard, bool print)
+      : settings_(std::move(settings)), shard_(std::move(shard)), print_(print) {}
+
+  Status start();
+  Status watch_lifeline(int fd);
+  Status watch_manager(int pid);
+  int run();
+
+ private:
+  Status open_publisher();
+  Status listen();
+  void grant_everything();
+  void wait_for_signal();
+  void begin_drain(std::string_view why, int code);
+  asio::awaitable<void> drain(int code);
+  void parent_gone();
+
+  // Constant after construction.
+  const Settings settings_;
+  worker::ShardConfig shard_;
+  const bool print_;
+  // In the order of construction; destroyed in reverse.
+  asio::io_context io_{1};
+  RealClock clock_;
+  net::Metrics metrics_;
+  std::function<void(Secret)> set_bus_token_ = [](const Secret&) {};
+  std::unique_ptr<worker::PublisherThread> publisher_;
+  std::unique_ptr<worker::Worker> worker_;
+  std::optional<worker::Endpoints> endpoints_;
+  net::Router router_;
+  std::unique_ptr<net::HttpServer> server_;
+  asio::signal_set signals_{io_};
+  asio::posix::stream_descriptor lifeline_{io_}, manager_{io_};
+  asio::cancellation_signal stop_;
+  bool draining_ = false, threads_left_ = false;
+  int code_ = 0;
+};
+
+// The publisher with its thread; its bus belongs to that thread's loop.
+Status ShardProcess::open_publisher() {
+  if (!print_ && shard_.control_plane.empty())
+    return Error{Errc::invalid, "configuration", "cp.base_url is required, unless events are printed with --print"};
+  if (!print_) {
+    TRY(usable, net::HttpClient::create(io_, shard_.control_plane));
+  }
+  std::string folder = settings_.text("spool_dir");
+  if (folder.empty()) {
+    TRY(made, make_private_folder(settings_.text("state_dir")));
+    folder = settings_.text("state_dir") + "/spool";
+  }
+  TRY(spool, spool::open_file_spool(
+                 folder, {.total_bytes = static_cast<std::uint64_t>(settings_.integer("spool_bytes_max"))}));
+  auto make_bus = [this](asio::io_context& io) -> std::unique_ptr<EventBus> {
+    if (print_) return std::make_unique<PrintBus>();
+    auto bus = *http_bus::HttpBus::create(io, {.base_url = shard_.control_plane, .token = shard_.token});
+    set_bus_token_ = [&io, http = bus.get()](Secret token) {
+      asio::post(io, [http, token = std::move(token)] { http->set_token(token); });
+    };
+    return bus;
+  };
+  net::Histogram& handed = metrics_.histogram("weir_publish_latency_seconds",
+                                              "From a picture's decoding to its event handed to the bus, the detector "
+                                              "left out",
+                                              net::Metrics::latency_buckets());
+  worker::PublisherHooks hooks;
+  hooks.on_handed = [&handed](Duration took) { handed.observe(seconds(took)); };
+  hooks.on_stale = [this](const CameraId& camera, lease::Version) {
+    asio::post(io_, [this, camera] {
+      worker_->lose(camera);
+      if (worker_->lost_all()) begin_drain("every camera was lost to others", kExitLeaseLost);
+    });
+  };
+  publisher_ = std::make_unique<worker::PublisherThread>(make_bus, std::move(spool), worker::PublisherSettings{}, hooks);
+  return ok();
+}
+
+Status ShardProcess::listen() {
+  auto first = static_cast<int>(settings_.integer("prom_worker_port"));
+  Status tried = ok();
+  for (int port = first; port < std::min(first + kPortsTried, 65536); ++port) {
+    tried = server_->listen(fmt::format("127.0.0.1:{}", port));
+    if (tried || first == 0) break;
+  }
+  return tried;
+}
+
+// Printed events have no rivals.
+void ShardProcess::grant_everything() {
+  for (const worker::Source& source : shard_.sources)
+    worker_->grant({.camera = source.config.camera,
+                    .version = {1},
+                    .tenure = {BootId::trusted(random_hex(8)), {1}},
+                    .valid_until = clock_.now() + std::chrono::hours(24 * 3650)});
+}
+
+Status ShardProcess::start() {
+  std::signal(SIGPIPE, SIG_IGN);
+  TRY(recorded, worker::install_crash_record(shard_.crash_file));
+  TRY(opened, open_publisher());
+  metrics_.add_process_metrics();
+  worker_ = std::make_unique<worker::Worker>(clock_, metrics_, publisher_->publisher(), shard_, worker_settings(settings_, shard_),
+                                             source_factory(settings_, loopback_allowed(settings_, shard_)),
+                                             detector_factory(detector_folders(settings_)));
+  if (print_) grant_everything();
+  Secret token = shard_.control_token.empty() ? Secret(random_hex(32)) : shard_.control_token;
+  endpoints_.emplace(worker::Endpoints{
+      .worker = *worker_,
+      .metrics = metrics_,
+      .token = token,
+      .drain = [this] { begin_drain("asked to drain", 0); },
+      .terminate = [] { std::thread([] { ::usleep(50'000); ::_exit(0); }).detach(); },
+      .set_bus_token = set_bus_token_});
+  worker::add_endpoints(router_, *endpoints_);
+  server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
+  TRY(listening, listen());
+  json::object ready{{"control", "http://" + server_->address()}, {"pid", ::getpid()}};
+  // Whoever gave the token knows it; a person who started this by hand needs to be told.
+  if (shard_.control_token.empty() && ::isatty(1) == 1) ready["token"] = token.reveal();
+  if (!print_) print_line(json::to_text(ready));
+  log::info("worker.started", "a worker runs")
+      .with("shard_id", shard_.shard)
+      .with("cameras", shard_.sources.size())
+      .with("address", server_->address())
+      .with("standby", shard_.standby);
+  return ok();
+}
+
+void ShardProcess::parent_gone() {
+  if (draining_) return;
+  log::error("worker.parent_gone", "the manager is gone; this worker ends");
+  begin_drain("the parent is gone", kExitParentGone);
+}
+
+// The other end is held by the parent alone: its end of file is the parent's.
+Status ShardProcess::watch_lifeline(int fd) {
+  boost::system::error_code bad;
+  lifeline_.assign(fd, bad);
+  if (bad) return usage_error("--lifeline-fd is not an open pipe");
+  lifeline_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& cancelled) {
+    if (!cancelled) parent_gone();
+  });
+  return ok();
+}
+
+Status ShardProcess::watch_manager(int pid) {
+  auto fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (fd < 0) return usage_error("--manager-pid names no running process");
+  manager_.assign(fd);
+  manager_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& cancelled) {
+    if (!cancelled) parent_gone();
+  });
+  return ok();
+}
+
+void ShardProcess::wait_for_signal() {
+  signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
+    if (cancelled) return;
+    if (draining_) ::_exit(128 + signal);
+    begin_drain(signal == SIGINT ? "interrupted" : "terminated", 0);
+    wait_for_signal();
+  });
+}
+
+void ShardProcess::begin_drain(std::string_view why, int code) {
+  if (std::exchange(draining_, true)) return;
+  log::info("worker.draining", std::string(why));
+  std::signal(SIGALRM, end_stuck_process);
+  ::alarm(static_cast<unsigned>(std::ceil(seconds(settings_.duration("grace_timeout_s")))));
+  asio::co_spawn(io_, drain(code), asio::detached);
+}
+
+// The reverse of the data's way: cameras, then events, then the endpoints.
+asio::awaitable<void> ShardProcess::drain(int code) {
+  Duration grace = code == kExitParentGone ? Duration(1s) : settings_.duration("grace_timeout_s") - 1s;
+  Instant until = clock_.now() + std::max(grace, Duration(500ms));
+  threads_left_ = !co_await worker_->drain(clock_.now() + (until - clock_.now()) / 2);
+  co_await publisher_->publisher().flush_and_stop(until);
+  code_ = code;
+  co_await server_->stop(kServerGrace);
+  stop_.emit(asio::cancellation_type::total);
+  signals_.cancel();
+  lifeline_.cancel();
+  manager_.cancel();
+}
+
+int ShardProcess::run() {
+  asio::co_spawn(io_, worker_->run(), asio::bind_cancellation_slot(stop_.slot(), asio::detached));
+  for (int signal : {SIGTERM, SIGINT}) signals_.add(signal);
+  wait_for_signal();
+  io_.run();
+  log::info("worker.stopped", threads_left_ ? "stopped; a camera's thread hung and ends with the process" : "stopped")
+      .with("exit_code", code_);
+  // A thread that hangs in a name lookup cannot be joined, and what it uses must not be destroyed under it.
+  if (threads_left_) ::_exit(code_);
+  return code_;
+}
+
+Result<int> shard(const Arguments& arguments) {
+  TRY(settings, arguments.settings());
+  TRY(logging, configure_logging(settings));
+  TRY(config, read_shard(arguments));
+  log::set_common("runner_id", config.runner.str());
+  log::set_common("shard_id", config.shard);
+  ShardProcess process(settings, std::move(config), arguments.has("print"));
+  if (auto started = process.start(); !started) return configuration_error(started.error());
+  if (arguments.has("lifeline-fd")) {
+    TRY(fd, number_of(arguments, "lifeline-fd"));
+    TRY(watching, process.watch_lifeline(fd));
+  }
+  if (arguments.has("manager-pid")) {
+    TRY(pid, number_of(arguments, "manager-pid"));
+    TRY(watching, process.watch_manager(pid));
+  }
+  return process.run();
+}
+
+}  // namespace
+
+Command shard_command() {
+  return {"shard",
+          "Process the cameras of one shard",
+          "weir-worker shard --config shard.json\nweir-worker shard --config shard.json --print",
+          "worker",
+          {{"config", "FILE", "The shard's configuration (JSON); - reads standard input"},
+           {"config-json", "JSON", "The same as text; for trying things by hand: it can be seen in /proc"},
+           {"runner-id", "ID", "Instead of the configuration's runner_id"},
+           {"shard-id", "ID", "Instead of the configuration's shard_id"},
+           {"manager-pid", "PID", "End when this process is gone"},
+           {"lifeline-fd", "FD", "End when this pipe is closed at its other end"},
+           {"print", "", "Print events on standard output instead of publishing them; needs no lease"}},
+          shard};
+}
+
+}  // namespace weir::apps

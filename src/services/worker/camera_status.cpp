@@ -1,0 +1,50 @@
+#include "weir/worker/camera_status.hpp"
+
+namespace weir::worker {
+
+std::string_view to_string(StreamState state) {
+  switch (state) {
+    case StreamState::connecting: return "CONNECTING";
+    case StreamState::streaming: return "STREAMING";
+    case StreamState::disconnected: return "DISCONNECTED";
+  }
+  return "";
+}
+
+void RateMeter::count(Instant at) {
+  arrivals_.push_back(at);
+  while (arrivals_.size() > kMost || arrivals_.front() + kWindow < at) arrivals_.pop_front();
+}
+
+double RateMeter::rate(Instant now) const {
+  auto first = arrivals_.begin();
+  while (first != arrivals_.end() && *first + kWindow < now) ++first;
+  auto count = arrivals_.end() - first;
+  if (count < 2) return 0;
+  // n arrivals span n - 1 intervals; the time since the last one counts once it is longer than these were.
+  double span = seconds(arrivals_.back() - *first), silence = seconds(now - arrivals_.back());
+  double interval = span / static_cast<double>(count - 1);
+  return static_cast<double>(count - 1) / (span + std::max(0.0, silence - 2 * interval));
+}
+
+void CameraStatus::received(Instant at, WallTime captured) {
+  std::lock_guard guard(mutex_);
+  meter_.count(at);
+  ++view_.received;
+  view_.last_frame = at;
+  view_.last_frame_at = captured;
+}
+
+CameraView CameraStatus::view(Instant now) const {
+  std::lock_guard guard(mutex_);
+  CameraView copy = view_;
+  copy.fps = meter_.rate(now);
+  return copy;
+}
+
+PicturePtr CameraStatus::latest() const {
+  std::lock_guard guard(mutex_);
+  return view_.latest;
+}
+
+}  // namespace weir::worker

@@ -1,0 +1,365 @@
+#include "weir/worker/camera_task.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+#include "weir/motion/decode_plan.hpp"
+#include "weir/motion/gate.hpp"
+#include "weir/restart/retry_policy.hpp"
+#include "weir/worker/crash_record.hpp"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+namespace weir::worker {
+
+namespace {
+
+// Streaming for this long makes the next failure a first one again.
+constexpr Duration kSteady = 10s;
+
+// Which pictures are looked at when more come than wanted: by their own times, so that late ones are not bunched.
+class Pace {
+ public:
+  bool due(Instant at, double max_fps) {
+    Duration interval = from_seconds(1.0 / max_fps);
+    if (at + interval / 20 < next_) return false;
+    next_ = std::max(next_ + interval, at);
+    return true;
+  }
+
+ private:
+  Instant next_{};
+};
+
+}  // namespace
+
+struct CameraTask::State {
+  State(Source s, std::shared_ptr<CameraStatus> st, const CameraParts& p)
+      : parts(p), status(std::move(st)), source(std::make_shared<const Source>(std::move(s))) {}
+
+  const CameraParts parts;
+  const std::shared_ptr<CameraStatus> status;
+  std::stop_source stop;
+  std::atomic<bool> ended = false;
+  // Guards what follows.
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::shared_ptr<const Source> source;
+  bool paused = false;
+  VideoSource* dialled = nullptr;  // for interrupting what blocks
+
+  bool stopping() const { return stop.stop_requested(); }
+  bool leaving() {
+    std::lock_guard guard(mutex);
+    return paused || stopping();
+  }
+  std::shared_ptr<const Source> newest() {
+    std::lock_guard guard(mutex);
+    return source;
+  }
+  void set_state(StreamState state);
+  // Says what went wrong and waits until the next try is due.
+  void fail(const restart::StreamError& error, int failures);
+  void wait(Duration how_long) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, stop.get_token(), how_long, [&] { return paused; });
+  }
+  void wait_while_paused() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, stop.get_token(), [&] { return !paused; });
+  }
+};
+
+void CameraTask::State::set_state(StreamState state) {
+  bool edge = false;
+  status->update([&](CameraView& view) {
+    edge = view.state != state || view.since == Instant{};
+    view.state = state;
+    if (edge) view.since = boot_now();
+    if (state == StreamState::streaming) view.error.reset();
+  });
+  if (edge) parts.reporter.state_changed(*newest(), state, status->view(boot_now()));
+}
+
+void CameraTask::State::fail(const restart::StreamError& error, int failures) {
+  Duration delay = restart::retry_delay(error.code, failures, random_unit());
+  status->update([&](CameraView& view) {
+    ++view.errors;
+    view.error = error;
+    view.retry_in = delay;
+  });
+  parts.reporter.failed(*newest(), error, delay);
+  wait(delay);
+}
+
+namespace {
+
+// One connection, from the dial to its end.
+class Session {
+ public:
+  Session(CameraTask::State& task, motion::MotionGate& gate, bool substream)
+      : task_(task), gate_(gate), substream_(substream) {}
+  ~Session() { hang_up(); }
+  Session(const Session&) = delete;
+
+  enum class End { stopped, failed, use_substream };
+  End run();
+  const restart::StreamError& error() const { return error_; }
+  Duration streamed() const { return first_frame_ ? boot_now() - *first_frame_ : Duration(0); }
+
+ private:
+  Status dial();
+  void hang_up();
+  Status take(const PacketPtr& packet);
+  void follow_configuration();
+  Status carry_out(const motion::Step& step, const PacketPtr& packet);
+  Status decode(const PacketPtr& packet);
+  Status decode_alone(const PacketPtr& packet);
+  Status consider(const PicturePtr& picture);
+  Status look(const PicturePtr& picture, bool& open);
+  void offer(const PicturePtr& picture);
+  bool wants_substream() const;
+
+  CameraTask::State& task_;
+  motion::MotionGate& gate_;
+  const bool substream_;
+  std::shared_ptr<const Source> source_;
+  std::unique_ptr<VideoSource> video_;
+  std::optional<motion::DecodePlan> plan_;
+  camera::Decode mode_ = camera::Decode::full;
+  std::deque<PacketPtr> kept_;          // as the plan says
+  std::deque<std::int64_t> looked_at_;  // key pictures that were decoded alone and may come again
+  Pace pace_;
+  Instant decoded_{};                   // when the decoder gave its last pictures
+  std::optional<Instant> first_frame_;
+  restart::StreamError error_;
+};
+
+Session::End Session::run() {
+  Status served = dial();
+  while (served && !task_.leaving()) {
+    auto packet = video_->read();
+    served = packet ? take(*packet) : Status(packet.error());
+    if (wants_substream()) return End::use_substream;
+  }
+  if (task_.leaving()) return End::stopped;
+  error_ = stream_error(served.error());
+  return End::failed;
+}
+
+Status Session::dial() {
+  source_ = task_.newest();
+  const camera::Config& config = source_->config;
+  DialRequest request{.url = config.rtsp_url, .transport = config.transport};
+  if (source_->snapshots) {
+    request.url = config.snapshot->url;
+    request.snapshot_interval = from_seconds(config.snapshot->interval_s);
+  } else if (substream_) {
+    request.url = *config.substream_url;
+  }
+  auto permit = task_.parts.dials.wait(config.site, task_.stop.get_token());
+  if (!permit) return ok();  // stopping
+  task_.set_state(StreamState::connecting);
+  task_.status->update([](CameraView& view) { ++view.dials; });
+  TRY(video, task_.parts.open(request));
+  video_ = std::move(video);
+  {
+    std::lock_guard guard(task_.mutex);
+    task_.dialled = video_.get();
+  }
+  if (task_.leaving()) return ok();  // an interrupt that came before could not be heard
+  TRY(facts, video_->open());
+  task_.status->update([&](CameraView& view) { view.facts = facts; });
+  follow_configuration();
+  return ok();
+}
+
+void Session::hang_up() {
+  {
+    std::lock_guard guard(task_.mutex);
+    task_.dialled = nullptr;
+  }
+  if (video_) video_->close();
+}
+
+// What can change without a new connection; the plan starts over when the way of decoding does.
+void Session::follow_configuration() {
+  auto newest = task_.newest();
+  if (plan_ && newest == source_) return;
+  source_ = newest;
+  gate_.configure(source_->config.motion_gating);
+  camera::Decode mode = source_->config.decode;
+  // Without a gate every picture is looked at, so every picture is needed.
+  if (mode == camera::Decode::adaptive && !source_->config.motion_gating.enabled) mode = camera::Decode::full;
+  if (plan_ && mode == mode_) return;
+  if (plan_) video_->restart_decoder();
+  mode_ = mode;
+  kept_.clear();
+  plan_.emplace(motion::DecodePlanConfig{.mode = mode,
+                                         .keyframe_max = from_seconds(task_.parts.adaptive_keyframe_max_s)});
+}
+
+bool Session::wants_substream() const {
+  if (!plan_ || substream_ || mode_ != camera::Decode::adaptive || !source_->config.substream_url) return false;
+  auto interval = plan_->keyframe_interval();
+  return interval && seconds(*interval) > task_.parts.adaptive_keyframe_max_s * 1.15;
+}
+
+Status Session::take(const PacketPtr& packet) {
+  task_.status->received(packet->received, packet->captured);
+  if (!first_frame_) {
+    first_frame_ = packet->received;
+    task_.set_state(StreamState::streaming);
+  }
+  follow_configuration();
+  TRY(done, carry_out(plan_->on_packet({packet->key, packet->stream_time, packet->bytes()}), packet));
+  if (packet->key) {
+    StreamFacts facts = video_->facts();
+    auto interval = plan_->keyframe_interval();
+    task_.status->update([&](CameraView& view) {
+      view.facts = facts;
+      view.decoding = plan_->still() ? "keyframes" : "full";
+      view.keyframe_interval_s = interval ? seconds(*interval) : 0;
+    });
+  }
+  return ok();
+}
+
+Status Session::carry_out(const motion::Step& step, const PacketPtr& packet) {
+  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(step.forget));
+  if (step.keep) kept_.push_back(packet);
+  if (step.replay) {
+    video_->restart_decoder();
+    for (const PacketPtr& each : std::exchange(kept_, {})) {
+      TRY(decoded, decode(each));
+    }
+  }
+  switch (step.decode) {
+    case motion::DecodeAs::nothing: return ok();
+    case motion::DecodeAs::alone: return decode_alone(packet);
+    case motion::DecodeAs::full: return decode(packet);
+  }
+  return ok();
+}
+
+Status Session::decode(const PacketPtr& packet) {
+  TRY(pictures, video_->decode(packet));
+  decoded_ = boot_now();
+  for (const PicturePtr& picture : pictures) {
+    TRY(considered, consider(picture));
+  }
+  return ok();
+}
+
+// Motion in a key picture brings those before it first, then the key picture itself: in the order of time.
+Status Session::decode_alone(const PacketPtr& packet) {
+  TRY(picture, video_->decode_alone(packet));
+  decoded_ = boot_now();
+  if (!picture) return ok();
+  looked_at_.push_back(picture->number);
+  if (looked_at_.size() > 4) looked_at_.pop_front();
+  bool open = false;
+  TRY(looked, look(picture, open));
+  if (pace_.due(picture->received, source_->config.max_fps) && open) offer(picture);
+  return ok();
+}
+
+Status Session::consider(const PicturePtr& picture) {
+  if (std::ranges::find(looked_at_, picture->number) != looked_at_.end()) return ok();
+  if (!pace_.due(picture->received, source_->config.max_fps)) {
+    task_.status->update([&](CameraView& view) {
+      ++view.decoded;
+      view.latest = picture;
+    });
+    return ok();
+  }
+  bool open = false;
+  TRY(looked, look(picture, open));
+  if (open) offer(picture);
+  return ok();
+}
+
+Status Session::look(const PicturePtr& picture, bool& open) {
+  auto verdict = gate_.look(picture->luma(), picture->luma_stride(), picture->width(), picture->height());
+  open = verdict.open;
+  task_.status->update([&](CameraView& view) {
+    ++view.decoded;
+    ++view.considered;
+    if (verdict.open) ++view.open;
+    view.latest = picture;
+  });
+  return carry_out(plan_->on_motion(verdict.moved, picture->stream_time), nullptr);
+}
+
+void Session::offer(const PicturePtr& picture) {
+  if (source_->config.model.detector == "none") return;
+  if (task_.parts.scheduler.offer({source_, picture, boot_now() - decoded_}))
+    task_.status->update([](CameraView& view) { ++view.dropped; });
+}
+
+}  // namespace
+
+CameraTask::CameraTask(Source source, std::shared_ptr<CameraStatus> status, const CameraParts& parts)
+    : state_(std::make_shared<State>(std::move(source), std::move(status), parts)) {
+  // Detached: a thread that hangs in a name lookup must not hold up the process; `ended` tells when it is gone.
+  std::thread([state = state_] { run(state); }).detach();
+}
+
+CameraTask::~CameraTask() { stop(); }
+
+void CameraTask::run(const std::shared_ptr<State>& state) {
+  ::pthread_setname_np(::pthread_self(), "camera");
+  const CameraId camera = state->newest()->config.camera;
+  Serving serving(camera);
+  motion::MotionGate gate(state->newest()->config.motion_gating);
+  bool substream = false;
+  int failures = 0;
+  while (!state->stopping()) {
+    state->wait_while_paused();
+    if (state->stopping()) break;
+    std::optional<restart::StreamError> error;
+    {
+      Session session(*state, gate, substream);
+      auto end = session.run();
+      if (end == Session::End::use_substream) {
+        log::info("stream.substream", "keyframes are too rare to decode adaptively; using the substream")
+            .with("camera_uuid", camera);
+        substream = true;
+      }
+      if (end == Session::End::failed) error = session.error();
+      if (session.streamed() > kSteady) failures = 0;
+    }
+    state->set_state(StreamState::disconnected);
+    if (error) state->fail(*error, failures++);
+  }
+  state->set_state(StreamState::disconnected);
+  state->ended = true;
+}
+
+std::shared_ptr<const Source> CameraTask::source() const { return state_->newest(); }
+
+void CameraTask::change(Source source) {
+  std::lock_guard guard(state_->mutex);
+  state_->source = std::make_shared<const Source>(std::move(source));
+}
+
+void CameraTask::pause(bool paused) {
+  {
+    std::lock_guard guard(state_->mutex);
+    state_->paused = paused;
+    if (paused && state_->dialled != nullptr) state_->dialled->interrupt();
+  }
+  state_->changed.notify_all();
+}
+
+void CameraTask::stop() {
+  state_->stop.request_stop();
+  std::lock_guard guard(state_->mutex);
+  if (state_->dialled != nullptr) state_->dialled->interrupt();
+}
+
+bool CameraTask::ended() const { return state_->ended; }
+
+}  // namespace weir::worker

@@ -1,0 +1,173 @@
+#include "weir/worker/endpoints.hpp"
+
+#include "weir/base/log.hpp"
+
+#include <algorithm>
+
+namespace weir::worker {
+
+namespace {
+
+using Reply = boost::asio::awaitable<Result<net::Response>>;
+using Answer = std::function<Reply(Endpoints&, net::Request&)>;
+
+// A browser that was lured to a name that resolves to loopback sends that name as Host.
+bool local_host(std::string_view host) {
+  if (size_t port = host.rfind(':'); port != std::string_view::npos && host.find(']', port) == std::string_view::npos)
+    host = host.substr(0, port);
+  return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
+}
+
+bool has_token(const net::Request& request, const Secret& token) {
+  std::string_view given = request.header("authorization");
+  constexpr std::string_view kScheme = "Bearer ";
+  return given.starts_with(kScheme) && equal_constant_time(given.substr(kScheme.size()), token.reveal());
+}
+
+Error unknown_camera() { return {Errc::not_found, "camera_not_found", "this worker has no such camera"}; }
+
+void add(net::Router& router, Endpoints& endpoints, net::Method method, std::string_view path, bool guarded,
+         Answer answer) {
+  router.add(method, path,
+             [&endpoints, guarded, answer = std::move(answer)](net::Request& request)
+                 -> boost::asio::awaitable<net::Response> {
+               if (!local_host(request.header("host")))
+                 co_return net::Response::failure({Errc::forbidden, "bad_host", "only a loopback host name is answered"});
+               if (guarded && !has_token(request, endpoints.token))
+                 co_return net::Response::failure(
+                     {Errc::unauthorized, "token_invalid", "the bearer token of this worker's boot is needed"});
+               auto made = co_await answer(endpoints, request);
+               co_return made ? std::move(*made) : net::Response::failure(made.error());
+             });
+}
+
+Reply healthz(Endpoints& e, net::Request&) {
+  co_return net::Response::json(json::object{{"status", "ok"}, {"standby", e.worker.standby()},
+                                             {"draining", e.worker.draining()}});
+}
+
+Reply ready(Endpoints& e, net::Request&) {
+  Readiness r = e.worker.readiness();
+  json::object body{{"ready", r.ready}, {"cameras", r.cameras}, {"delivering", r.delivering}};
+  co_return net::Response::json(body, r.ready ? 200 : 503);
+}
+
+Reply metrics(Endpoints& e, net::Request&) {
+  co_return net::Response::text(e.metrics.text(), 200, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+Reply state(Endpoints& e, net::Request&) { co_return net::Response::json(e.worker.state()); }
+
+Reply drain(Endpoints& e, net::Request&) {
+  e.drain();
+  co_return net::Response::json(json::object{{"draining", true}}, 202);
+}
+
+Reply terminate(Endpoints& e, net::Request&) {
+  e.terminate();
+  co_return net::Response::json(json::object{{"terminating", true}}, 202);
+}
+
+Result<std::vector<CameraId>> camera_list(const json::value& body, std::string_view field) {
+  std::vector<CameraId> cameras;
+  if (const json::value* found = body.is_object() ? body.get_object().if_contains(field) : nullptr) {
+    json::Context ctx;
+    json::read_value(*found, cameras, std::string(field), ctx);
+    if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
+  }
+  return cameras;
+}
+
+// {"items":[lease…]?, "lost":["cam"…]?, "token":"…"?}: deadlines, losses and a fresh token in one message.
+Reply leases(Endpoints& e, net::Request& request) {
+  CO_TRY(body, json::parse_text(request.body));
+  std::vector<LeaseGrant> grants;
+  if (body.is_object() && body.get_object().contains("items")) {
+    CO_TRY(read, read_leases(body));
+    grants = std::move(read);
+  }
+  CO_TRY(lost, camera_list(body, "lost"));
+  if (const json::value* token = body.is_object() ? body.get_object().if_contains("token") : nullptr;
+      token != nullptr && token->is_string())
+    e.set_bus_token(Secret(std::string(token->get_string())));
+  for (const LeaseGrant& grant : grants) e.worker.grant(grant);
+  for (const CameraId& camera : lost) e.worker.lose(camera);
+  co_return net::Response::json(json::object{{"leases", grants.size()}, {"lost", lost.size()}});
+}
+
+Reply activate(Endpoints& e, net::Request& request) {
+  CO_TRY(body, json::parse_text(request.body));
+  CO_TRY(grants, read_leases(body));
+  e.worker.set_activated();
+  for (const LeaseGrant& grant : grants) e.worker.grant(grant);
+  co_return net::Response::json(json::object{{"activated", grants.size()}});
+}
+
+json::value when(const std::optional<WallTime>& time) { return time ? json::value(to_iso(*time)) : nullptr; }
+
+// Blue's half of a cutover: the stream goes on, the voice does not.
+Reply silence(Endpoints& e, net::Request& request) {
+  CO_TRY(body, json::parse_text(request.body));
+  CO_TRY(cameras, camera_list(body, "cameras"));
+  json::array silent;
+  for (const CameraId& camera : cameras) {
+    std::optional<WallTime> last = co_await e.worker.silence(camera);
+    silent.push_back(json::object{{"camera_uuid", camera.str()}, {"last_capture", when(last)}});
+  }
+  co_return net::Response::json(json::object{{"silent", silent}});
+}
+
+// {"add":[source…]?, "remove":["cam"…]?}: everything is read before anything is changed.
+Reply sources(Endpoints& e, net::Request& request) {
+  CO_TRY(body, json::parse_text(request.body));
+  CO_TRY(gone, camera_list(body, "remove"));
+  std::vector<Source> wanted;
+  if (const json::value* list = body.is_object() ? body.get_object().if_contains("add") : nullptr) {
+    if (!list->is_array()) co_return json::problems_error({{"add", "must be a list"}});
+    for (const json::value& each : list->get_array()) {
+      CO_TRY(source, read_source(each, e.worker.max_fps()));
+      wanted.push_back(std::move(source));
+    }
+  }
+  if (e.worker.draining()) co_return Error{Errc::unprocessable, "draining", "this worker is draining"};
+  for (Source& source : wanted) e.worker.add(std::move(source));
+  json::array removed;
+  for (const CameraId& camera : gone) {
+    std::optional<WallTime> last = co_await e.worker.remove(camera);
+    removed.push_back(json::object{{"camera_uuid", camera.str()}, {"last_capture", when(last)}});
+  }
+  co_return net::Response::json(json::object{{"added", wanted.size()}, {"removed", removed}});
+}
+
+Reply snapshot(Endpoints& e, net::Request& request) {
+  std::string name = request.param("camera");
+  if (!name.ends_with(".jpg")) co_return unknown_camera();
+  CO_TRY(camera, CameraId::parse(name.substr(0, name.size() - 4)));
+  PicturePtr picture = e.worker.latest(camera);
+  if (!picture) co_return Error{Errc::not_found, "no_picture", "this worker has no picture of that camera"};
+  std::string jpeg = picture->to_jpeg(1280, 85);
+  if (jpeg.empty()) co_return Error{Errc::unavailable, "no_picture", "the picture cannot be encoded"};
+  net::Response response = net::Response::text(std::move(jpeg), 200, "image/jpeg");
+  response.headers.emplace_back("X-Captured-At", to_iso(picture->captured));
+  response.headers.emplace_back("Cache-Control", "no-store");
+  co_return response;
+}
+
+}  // namespace
+
+void add_endpoints(net::Router& router, Endpoints& endpoints) {
+  using net::Method;
+  add(router, endpoints, Method::get, "/healthz", false, healthz);
+  add(router, endpoints, Method::get, "/metrics", false, metrics);
+  add(router, endpoints, Method::get, "/ready", true, ready);
+  add(router, endpoints, Method::get, "/state", true, state);
+  add(router, endpoints, Method::post, "/drain", true, drain);
+  add(router, endpoints, Method::post, "/terminate", true, terminate);
+  add(router, endpoints, Method::post, "/leases", true, leases);
+  add(router, endpoints, Method::post, "/activate", true, activate);
+  add(router, endpoints, Method::post, "/silence", true, silence);
+  add(router, endpoints, Method::post, "/sources", true, sources);
+  add(router, endpoints, Method::get, "/snapshot/{camera}", true, snapshot);
+}
+
+}  // namespace weir::worker

@@ -1,0 +1,68 @@
+// CameraStatus: what is known of one camera's stream right now, written by its thread and read by everybody.
+//
+// Received pictures decide whether a camera delivers; decoded and inferred ones are counted beside them, because a still
+// scene needs hardly any. Any thread.
+#pragma once
+
+#include "weir/event/events.hpp"
+#include "weir/ports/video_source.hpp"
+#include "weir/zone/detection.hpp"
+
+#include <deque>
+#include <mutex>
+#include <optional>
+
+namespace weir::worker {
+
+using event::StreamState;
+std::string_view to_string(StreamState state);
+
+// Pictures a second over the last few seconds.
+class RateMeter {
+ public:
+  void count(Instant at);
+  double rate(Instant now) const;
+
+ private:
+  static constexpr Duration kWindow = 5s;
+  static constexpr size_t kMost = 512;
+  std::deque<Instant> arrivals_;
+};
+
+struct CameraView {
+  StreamState state = StreamState::disconnected;
+  Instant since{};
+  std::optional<Instant> last_frame = {};
+  std::optional<WallTime> last_frame_at = {};
+  double fps = 0;
+  std::int64_t received = 0, decoded = 0, considered = 0, open = 0, inferred = 0, dropped = 0, dials = 0, errors = 0;
+  StreamFacts facts = {};
+  std::string decoding = {};           // "full", "keyframes"
+  double keyframe_interval_s = 0;      // 0: unknown
+  std::optional<restart::StreamError> error = {};
+  Duration retry_in{};
+  std::vector<Detection> detections = {};
+  std::optional<WallTime> detected_at = {};
+  PicturePtr latest = {};
+};
+
+class CameraStatus {
+ public:
+  // Calls `change` with the record under its lock.
+  template <class Change>
+  void update(Change change) {
+    std::lock_guard guard(mutex_);
+    change(view_);
+  }
+  void received(Instant at, WallTime captured);
+  // A copy; `fps` and ages are as of `now`.
+  CameraView view(Instant now) const;
+  PicturePtr latest() const;
+
+ private:
+  mutable std::mutex mutex_;
+  CameraView view_;
+  RateMeter meter_;
+};
+
+}  // namespace weir::worker

@@ -1,0 +1,53 @@
+// CameraTask: one camera's thread: dial, read, decode in proportion, gate, offer.
+//
+// The thread goes on until it is stopped: whatever goes wrong is reported with its code, and tried again when the code's
+// policy says. What can change without a new connection (zones, thresholds, max_fps, gate) is taken from the newest
+// Source at the next picture. `stop` interrupts what blocks; a thread that hangs in a name lookup is left behind and
+// ends with the process. All methods: any thread.
+#pragma once
+
+#include "weir/worker/camera_status.hpp"
+#include "weir/worker/dial_limiter.hpp"
+#include "weir/worker/reporter.hpp"
+#include "weir/worker/scheduler.hpp"
+
+#include <thread>
+
+namespace weir::worker {
+
+struct DialRequest {
+  Secret url;
+  camera::Transport transport = camera::Transport::tcp;
+  std::optional<Duration> snapshot_interval = {};   // the URL is fetched again and again
+};
+using SourceFactory = std::function<Result<std::unique_ptr<VideoSource>>(const DialRequest& request)>;
+
+struct CameraParts {
+  SourceFactory open;
+  DialLimiter& dials;
+  Scheduler& scheduler;
+  Reporter& reporter;
+  double adaptive_keyframe_max_s = 1.0;
+};
+
+class CameraTask {
+ public:
+  struct State;  // shared with the thread, which may outlive this
+  CameraTask(Source source, std::shared_ptr<CameraStatus> status, const CameraParts& parts);
+  ~CameraTask();
+  CameraTask(const CameraTask&) = delete;
+
+  std::shared_ptr<const Source> source() const;
+  // Takes effect at the next picture; must dial the same (`Source::same_dial`).
+  void change(Source source);
+  // A paused camera lets go of its connection and does nothing until it is resumed.
+  void pause(bool paused);
+  void stop();
+  bool ended() const;
+
+ private:
+  static void run(const std::shared_ptr<State>& state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace weir::worker

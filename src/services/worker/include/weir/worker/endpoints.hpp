@@ -1,0 +1,24 @@
+// The worker's local endpoints: health, readiness, leases, sources, pictures, drain.
+//
+// They answer on loopback only, to the bearer of this boot's token, and only under a loopback host name, so that a page
+// in somebody's browser cannot reach them by another name; `/metrics`, `/healthz` need no token. Loop thread only.
+#pragma once
+
+#include "weir/net/router.hpp"
+#include "weir/worker/worker.hpp"
+
+namespace weir::worker {
+
+struct Endpoints {
+  Worker& worker;
+  net::Metrics& metrics;
+  Secret token;
+  std::function<void()> drain;                // begins a graceful stop; returns at once
+  std::function<void()> terminate;            // ends the process
+  std::function<void(Secret)> set_bus_token;  // a fresh token for publishing
+};
+
+// `endpoints` must outlive the router's last request.
+void add_endpoints(net::Router& router, Endpoints& endpoints);
+
+}  // namespace weir::worker

@@ -1,0 +1,38 @@
+// InferencePool: the threads that look at pictures.
+//
+// Each thread has detectors of its own, made when a camera first asks for one. A model that cannot be loaded, or fails,
+// costs the cameras that use it a MODEL_ERROR and is tried again as its policy says; the others go on. `stop` and the
+// destructor let a running inference finish. Any thread.
+#pragma once
+
+#include "weir/ports/detector.hpp"
+#include "weir/worker/reporter.hpp"
+#include "weir/worker/scheduler.hpp"
+
+#include <thread>
+
+namespace weir::worker {
+
+// The status record of a camera, while it exists.
+using StatusOf = std::function<std::shared_ptr<CameraStatus>(const CameraId&)>;
+
+class InferencePool {
+ public:
+  InferencePool(Scheduler& scheduler, Reporter& reporter, DetectorFactory make, StatusOf status_of, int threads);
+  ~InferencePool();
+  InferencePool(const InferencePool&) = delete;
+  void stop();
+  double pictures_per_second() const;
+
+ private:
+  class Thread;
+  Scheduler& scheduler_;
+  Reporter& reporter_;
+  const DetectorFactory make_;
+  const StatusOf status_of_;
+  mutable std::mutex mutex_;
+  RateMeter meter_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace weir::worker

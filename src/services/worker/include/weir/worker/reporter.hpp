@@ -1,0 +1,46 @@
+// Reporter: what a worker says: every happening becomes an event, a metric and a log line in one place.
+//
+// Status changes are said at once, summaries on the clock, errors with the time of the next try, detections as they are
+// judged. Nothing said here holds a URL or a credential. Any thread.
+#pragma once
+
+#include "weir/net/metrics.hpp"
+#include "weir/worker/camera_status.hpp"
+#include "weir/worker/publisher.hpp"
+#include "weir/worker/shard_config.hpp"
+
+#include <map>
+#include <memory>
+
+namespace weir::worker {
+
+class Reporter {
+ public:
+  Reporter(Publisher& publisher, net::Metrics& metrics, RunnerId runner, std::string shard);
+
+  void state_changed(const Source& source, StreamState state, const CameraView& view);
+  void summary(const Source& source, const CameraView& view);
+  void failed(const Source& source, const restart::StreamError& error, Duration retry_in);
+  // `handled`: the time from the decoder to the detector's queue; waiting for the detector and its own time left out.
+  void looked(const Source& source, const Picture& picture, const std::vector<Detection>& detections, double fps,
+              double inference_s, Duration handled);
+  // Brings the gauges of a camera up to date; `pipeline_fps` is the shard's.
+  void measure(const Source& source, const CameraView& view, Instant now);
+  void measure_pipeline(double fps, const PublisherCounters& counters);
+  // The camera is gone: its gauges say so.
+  void forget(const CameraId& camera);
+
+ private:
+  struct Instruments;
+  std::shared_ptr<Instruments> instruments(const CameraId& camera);
+
+  Publisher& publisher_;
+  net::Metrics& metrics_;
+  const RunnerId runner_;
+  const std::string shard_;
+  std::mutex mutex_;
+  std::map<CameraId, std::shared_ptr<Instruments>> cameras_;
+  PublisherCounters counted_;  // loop thread only
+};
+
+}  // namespace weir::worker

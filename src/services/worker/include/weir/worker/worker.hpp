@@ -1,0 +1,97 @@
+// Worker: a shard's cameras from their configuration to their events, in one process.
+//
+// It owns a task for each camera, the inference pool and what they share; the publisher belongs to whoever wired it.
+// Cameras come and go live, one without touching another. It decides nothing about ownership: leases are handed to it
+// with absolute deadlines, and without one it looks but does not speak. Usage: construct, `add` sources, spawn `run`,
+// end with `drain` or `abandon`. Loop thread only.
+#pragma once
+
+#include "weir/base/clock.hpp"
+#include "weir/ports/detector.hpp"
+#include "weir/worker/camera_task.hpp"
+#include "weir/worker/inference.hpp"
+
+#include <set>
+
+namespace weir::worker {
+
+struct WorkerSettings {
+  int readiness_quorum_pct = 80;
+  Duration summary_interval = 5s;
+  Duration outage_grace = 300s;
+  double adaptive_keyframe_max_s = 1.0;
+  int dials_at_once = 8;
+  int inference_threads = 1;
+};
+
+struct Readiness {
+  int cameras = 0;
+  int delivering = 0;
+  bool ready = false;
+};
+
+class Worker {
+ public:
+  Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const ShardConfig& shard, WorkerSettings settings,
+         SourceFactory open, DetectorFactory detectors);
+  ~Worker();
+  Worker(const Worker&) = delete;
+
+  // Adds a camera, or changes the one of that name: without a new connection where the dial is the same.
+  void add(Source source);
+  // Stops the camera and waits until nothing of it is in flight; the last capture time that was emitted.
+  boost::asio::awaitable<std::optional<WallTime>> remove(CameraId camera);
+  void grant(const LeaseGrant& lease);
+  // Somebody else has the camera: what it spooled is dropped.
+  void lose(const CameraId& camera);
+  // Falls silent about a camera without letting go of its stream.
+  boost::asio::awaitable<std::optional<WallTime>> silence(CameraId camera);
+  void set_activated() { standby_ = false; }
+
+  Readiness readiness() const;
+  bool standby() const { return standby_; }
+  bool draining() const { return draining_; }
+  // All cameras were lost to others.
+  bool lost_all() const { return tasks_.empty() && lost_any_; }
+  json::object state() const;
+  PicturePtr latest(const CameraId& camera) const;
+  double max_fps() const { return max_fps_; }
+
+  // Summaries, gauges, outages and left-behind threads, until it is cancelled.
+  boost::asio::awaitable<void> run();
+  // Stops every camera and gives the publisher what they said last; true if all threads ended in time.
+  boost::asio::awaitable<bool> drain(Instant until);
+
+ private:
+  struct Camera {
+    std::shared_ptr<CameraTask> task;
+    std::shared_ptr<CameraStatus> status;
+    std::optional<LeaseGrant> lease = {};
+    bool paused = false;
+    Instant next_summary{};
+  };
+  void start(Source source, std::optional<LeaseGrant> lease);
+  void stop_task(const CameraId& camera);
+  void look_after(Camera& camera, Instant now);
+  json::object describe(const Camera& camera, Instant now) const;
+
+  Clock& clock_;
+  Publisher& publisher_;
+  const WorkerSettings settings_;
+  const double max_fps_;
+  const SourceFactory open_;
+  Reporter reporter_;
+  DialLimiter dials_;
+  Scheduler scheduler_;
+  bool standby_;
+  bool draining_ = false;
+  bool lost_any_ = false;
+  std::map<CameraId, Camera> tasks_;
+  std::vector<std::shared_ptr<CameraTask>> ending_;
+  // Inference threads look cameras up while the loop adds and removes them.
+  mutable std::mutex statuses_mutex_;
+  std::map<CameraId, std::shared_ptr<CameraStatus>> statuses_;
+  std::unique_ptr<InferencePool> pool_;
+};
+
+}  // namespace weir::worker

@@ -1,0 +1,148 @@
+#include "weir/worker/inference.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+#include "weir/restart/retry_policy.hpp"
+#include "weir/worker/crash_record.hpp"
+#include "weir/zone/judge.hpp"
+
+#include <algorithm>
+
+namespace weir::worker {
+
+namespace {
+
+// The camera's crop inside the picture it was really sent; a crop that lies outside leaves the whole picture.
+Region region_of(const camera::Config& config, const Picture& picture) {
+  Region whole{0, 0, picture.width(), picture.height()};
+  if (!config.crop) return whole;
+  double sx = 1, sy = 1;
+  if (config.frame_size) {
+    sx = static_cast<double>(picture.width()) / config.frame_size->width;
+    sy = static_cast<double>(picture.height()) / config.frame_size->height;
+  }
+  Region crop{static_cast<int>(config.crop->x * sx), static_cast<int>(config.crop->y * sy),
+              static_cast<int>(config.crop->width * sx), static_cast<int>(config.crop->height * sy)};
+  crop.width = std::min(crop.width, whole.width - crop.x);
+  crop.height = std::min(crop.height, whole.height - crop.y);
+  return crop.width >= 16 && crop.height >= 16 ? crop : whole;
+}
+
+}  // namespace
+
+class InferencePool::Thread {
+ public:
+  explicit Thread(InferencePool& pool) : pool_(pool) {}
+
+  void run(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      std::vector<Work> works =
+          pool_.scheduler_.take(stop, [this](const camera::Model& model) { return batch_max(model); });
+      if (!works.empty()) look(works);
+      for (const Work& work : works) pool_.scheduler_.done(work.source->config.camera);
+    }
+  }
+
+ private:
+  struct Loaded {
+    std::unique_ptr<Detector> detector = {};
+    restart::StreamError error = {};
+    Instant retry_at{};
+    int failures = 0;
+    std::map<CameraId, int> told = {};  // the failure that a camera was last told of
+  };
+  static std::string key(const camera::Model& model) { return model.detector + "/" + model.name; }
+
+  size_t batch_max(const camera::Model& model) {
+    auto found = models_.find(key(model));
+    return found == models_.end() || !found->second.detector ? 1 : found->second.detector->batch_max();
+  }
+
+  void fail(Loaded& model, const Error& error) {
+    model.detector.reset();
+    model.error = stream_error(error);
+    model.retry_at = boot_now() + restart::retry_delay(model.error.code, model.failures++, random_unit());
+  }
+
+  Loaded& load(const camera::Model& wanted) {
+    Loaded& model = models_[key(wanted)];
+    if (model.detector || boot_now() < model.retry_at) return model;
+    auto made = pool_.make_(wanted);
+    if (made) {
+      model.detector = std::move(*made);
+    } else {
+      fail(model, made.error());
+    }
+    return model;
+  }
+
+  void tell(Loaded& model, const std::vector<Work>& works) {
+    for (const Work& work : works) {
+      int& told = model.told[work.source->config.camera];
+      if (std::exchange(told, model.failures) == model.failures) continue;
+      pool_.reporter_.failed(*work.source, model.error, std::max(Duration(0), model.retry_at - boot_now()));
+    }
+  }
+
+  void look(const std::vector<Work>& works) {
+    Serving serving(works.front().source->config.camera);
+    Loaded& model = load(works.front().source->config.model);
+    if (!model.detector) return tell(model, works);
+    std::vector<Look> looks;
+    for (const Work& work : works)
+      looks.push_back({work.picture, region_of(work.source->config, *work.picture), zone::least_score(work.source->config)});
+    Instant began = boot_now();
+    auto found = model.detector->detect(looks);
+    double took = seconds(boot_now() - began) / static_cast<double>(works.size());
+    if (!found) {
+      fail(model, found.error());
+      return tell(model, works);
+    }
+    model.failures = 0;
+    for (size_t i = 0; i < works.size(); ++i) report(works[i], std::move((*found)[i]), took);
+  }
+
+  void report(const Work& work, std::vector<Detection> found, double took) {
+    const Source& source = *work.source;
+    auto status = pool_.status_of_(source.config.camera);
+    if (!status) return;  // removed meanwhile
+    const Picture& picture = *work.picture;
+    auto kept = zone::judge(std::move(found), source.config, picture.width(), picture.height());
+    status->update([&](CameraView& view) {
+      ++view.inferred;
+      if (kept.empty()) return;
+      view.detections = kept;
+      view.detected_at = picture.captured;
+    });
+    {
+      std::lock_guard guard(pool_.mutex_);
+      pool_.meter_.count(boot_now());
+    }
+    pool_.reporter_.looked(source, picture, kept, status->view(boot_now()).fps, took, work.handled);
+  }
+
+  InferencePool& pool_;
+  std::map<std::string, Loaded> models_;
+};
+
+InferencePool::InferencePool(Scheduler& scheduler, Reporter& reporter, DetectorFactory make, StatusOf status_of,
+                             int threads)
+    : scheduler_(scheduler), reporter_(reporter), make_(std::move(make)), status_of_(std::move(status_of)) {
+  for (int i = 0; i < threads; ++i)
+    threads_.emplace_back([this](const std::stop_token& stop) { Thread(*this).run(stop); });
+}
+
+InferencePool::~InferencePool() { stop(); }
+
+void InferencePool::stop() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();
+}
+
+double InferencePool::pictures_per_second() const {
+  std::lock_guard guard(mutex_);
+  return meter_.rate(boot_now());
+}
+
+}  // namespace weir::worker

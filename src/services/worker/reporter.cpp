@@ -1,0 +1,182 @@
+#include "weir/worker/reporter.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+#include "weir/event/events.hpp"
+#include "weir/event/routing.hpp"
+
+namespace weir::worker {
+
+namespace {
+
+event::Place place_of(const Source& source) {
+  return {source.config.tenant, source.config.site, source.config.camera};
+}
+
+std::string new_event_id() { return event::make_event_id(wall_now(), random_hex(10)); }
+
+// Log fields that every line about a camera has.
+log::Entry&& about(log::Entry&& entry, const Source& source) {
+  return std::move(entry)
+      .with("camera_uuid", source.config.camera)
+      .with("site_id", source.config.site)
+      .with("tenant_id", source.config.tenant);
+}
+
+}  // namespace
+
+struct Reporter::Instruments {
+  Instruments(net::Metrics& m, const CameraId& camera) : metrics(m), labels{{"camera_uuid", camera.str()}} {}
+
+  // A counter that follows a number counted elsewhere. Loop thread only.
+  void follow(const char* name, const char* help, std::int64_t count) {
+    std::int64_t more = count - std::exchange(counted[name], count);
+    metrics.counter(name, help, labels).add(static_cast<double>(more));
+  }
+
+  net::Metrics& metrics;
+  const net::Metrics::Labels labels;
+  std::map<std::string_view, std::int64_t> counted;
+  net::Gauge& up = metrics.gauge("stream_up", "1 while the camera delivers pictures", labels);
+  net::Gauge& age =
+      metrics.gauge("last_frame_age_seconds", "Seconds since the last picture was received", labels);
+  net::Gauge& fps = metrics.gauge("stream_fps", "Pictures received a second", labels);
+  net::Histogram& inference = metrics.histogram("inference_latency_seconds", "Time the detector took for a picture",
+                                                net::Metrics::latency_buckets(), labels);
+  net::Histogram& e2e = metrics.histogram("e2e_latency_seconds", "From a picture's arrival to its event",
+                                          net::Metrics::latency_buckets(), labels);
+};
+
+Reporter::Reporter(Publisher& publisher, net::Metrics& metrics, RunnerId runner, std::string shard)
+    : publisher_(publisher), metrics_(metrics), runner_(std::move(runner)), shard_(std::move(shard)) {}
+
+std::shared_ptr<Reporter::Instruments> Reporter::instruments(const CameraId& camera) {
+  std::lock_guard guard(mutex_);
+  auto& found = cameras_[camera];
+  if (!found) found = std::make_shared<Instruments>(metrics_, camera);
+  return found;
+}
+
+void Reporter::state_changed(const Source& source, StreamState state, const CameraView& view) {
+  about(log::info("stream.state"), source)
+      .with("state", to_string(state))
+      .with("codec", view.facts.codec)
+      .with("width", view.facts.width)
+      .with("height", view.facts.height);
+  instruments(source.config.camera)->up.set(state == StreamState::streaming ? 1 : 0);
+  WallTime now = wall_now();
+  event::StreamStatus status{.event_id = new_event_id(),
+                             .ts = now,
+                             .state = state,
+                             .camera = source.config.camera,
+                             .runner = runner_,
+                             .shard_id = shard_};
+  if (state == StreamState::streaming) status.fps = view.fps > 0 ? view.fps : view.facts.fps;
+  publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
+                      status.event_id, to_json(status), now, EventKind::status});
+}
+
+void Reporter::summary(const Source& source, const CameraView& view) {
+  WallTime now = wall_now();
+  event::StreamStatus status{.event_id = new_event_id(),
+                             .ts = now,
+                             .state = view.state,
+                             .camera = source.config.camera,
+                             .runner = runner_,
+                             .shard_id = shard_,
+                             .fps = view.fps};
+  if (view.last_frame) {
+    status.last_frame_ts = view.last_frame_at;
+    status.last_frame_age_s = seconds(boot_now() - *view.last_frame);
+  }
+  publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
+                      status.event_id, to_json(status), now, EventKind::summary});
+}
+
+void Reporter::failed(const Source& source, const restart::StreamError& error, Duration retry_in) {
+  auto code = restart::to_string(error.code);
+  auto retry_in_ms = std::chrono::duration_cast<std::chrono::milliseconds>(retry_in).count();
+  about(log::warn("stream.error", error.detail), source).with("error_code", code).with("retry_in_ms", retry_in_ms);
+  metrics_
+      .counter("stream_errors_total", "Failures of a camera's stream by their cause",
+               {{"camera_uuid", source.config.camera.str()}, {"code", std::string(code)}})
+      .add();
+  WallTime now = wall_now();
+  event::StreamErrorEvent event{.event_id = new_event_id(),
+                                .ts = now,
+                                .camera = source.config.camera,
+                                .runner = runner_,
+                                .code = std::string(code),
+                                .detail = error.detail,
+                                .retry_in_ms = retry_in_ms};
+  publisher_.publish({source.config.camera, std::string(kStatusTopic), event::error_key(place_of(source)),
+                      event.event_id, to_json(event), now, EventKind::error});
+}
+
+void Reporter::looked(const Source& source, const Picture& picture, const std::vector<Detection>& detections,
+                      double fps, double inference_s, Duration handled) {
+  auto instruments = this->instruments(source.config.camera);
+  double e2e_s = seconds(boot_now() - picture.received);
+  instruments->inference.observe(inference_s);
+  instruments->e2e.observe(e2e_s);
+  if (detections.empty()) return;
+  event::DetectionEvent event{.event_id = new_event_id(),
+                              .ts = picture.captured,
+                              .runner = runner_,
+                              .shard_id = shard_,
+                              .tenant = source.config.tenant,
+                              .site = source.config.site,
+                              .camera = source.config.camera,
+                              .frame_id = picture.number,
+                              .fps = fps,
+                              .inference_s = inference_s,
+                              .e2e_s = e2e_s};
+  for (const Detection& d : detections)
+    event.detections.push_back({d.label, d.score, {d.box.x1, d.box.y1, d.box.x2, d.box.y2}, d.zone_ids});
+  publisher_.publish({source.config.camera, std::string(kDetectionsTopic), event::detections_key(place_of(source)),
+                      event.event_id, to_json(event), picture.captured, EventKind::detection, boot_now() - handled});
+}
+
+void Reporter::measure(const Source& source, const CameraView& view, Instant now) {
+  auto instruments = this->instruments(source.config.camera);
+  instruments->up.set(view.state == StreamState::streaming ? 1 : 0);
+  // A camera that never delivered has been silent since it was first dialled.
+  instruments->age.set(seconds(now - view.last_frame.value_or(view.since)));
+  instruments->fps.set(view.fps);
+  instruments->follow("weir_pictures_received_total", "Pictures received", view.received);
+  instruments->follow("weir_pictures_decoded_total", "Pictures decoded", view.decoded);
+  instruments->follow("weir_pictures_inferred_total", "Pictures looked at", view.inferred);
+  instruments->follow("weir_pictures_dropped_total",
+                      "Pictures replaced by a newer one before they were looked at", view.dropped);
+  instruments->follow("weir_camera_dials_total", "Connections opened to the camera", view.dials);
+}
+
+void Reporter::measure_pipeline(double fps, const PublisherCounters& now) {
+  metrics_.gauge("pipeline_fps", "Pictures looked at a second", {{"runner_id", runner_.str()}, {"shard_id", shard_}})
+      .set(fps);
+  auto follow = [this](const char* name, const char* help, std::uint64_t count, std::uint64_t before,
+                       const net::Metrics::Labels& labels = {}) {
+    metrics_.counter(name, help, labels).add(static_cast<double>(count - before));
+  };
+  follow("weir_events_published_total", "Events that the bus has for good", now.published, counted_.published);
+  follow("weir_events_spooled_total", "Events that took the way over the disk", now.spooled, counted_.spooled);
+  follow("weir_events_stale_total", "Events that the bus refused because of their version", now.stale, counted_.stale);
+  follow("weir_bus_errors_total", "Requests that the bus did not answer", now.bus_errors, counted_.bus_errors);
+  for (size_t i = 0; i < kDropNames.size(); ++i)
+    follow("weir_events_dropped_total", "Events that were given up, by the reason", now.dropped[i], counted_.dropped[i],
+           {{"reason", std::string(kDropNames[i])}});
+  metrics_.gauge("weir_events_queued", "Events that wait in memory").set(static_cast<double>(now.queued));
+  metrics_.gauge("weir_spool_bytes", "What waits on disk").set(static_cast<double>(now.spool_bytes));
+  metrics_.gauge("weir_spool_disk_trouble", "1 while the disk does not take what should be kept")
+      .set(now.disk_trouble ? 1 : 0);
+  counted_ = now;
+}
+
+void Reporter::forget(const CameraId& camera) {
+  std::lock_guard guard(mutex_);
+  cameras_.erase(camera);
+  metrics_.retire("camera_uuid", camera.str());
+}
+
+}  // namespace weir::worker

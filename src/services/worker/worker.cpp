@@ -1,0 +1,241 @@
+#include "weir/worker/worker.hpp"
+
+#include "weir/base/log.hpp"
+
+#include <algorithm>
+
+namespace weir::worker {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr Duration kLookEvery = 250ms;
+constexpr Duration kFreshFrame = 3s;
+
+// Snapshot cameras are asked only now and then: twice their interval is still fresh.
+bool delivers(const Source& source, const CameraView& view, Instant now) {
+  Duration fresh = kFreshFrame;
+  if (source.snapshots) fresh = std::max(fresh, from_seconds(2 * source.config.snapshot->interval_s));
+  return view.state == StreamState::streaming && view.last_frame && now - *view.last_frame < fresh;
+}
+
+json::value rounded(double v) { return std::round(v * 1000) / 1000; }
+
+}  // namespace
+
+Worker::Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const ShardConfig& shard,
+               WorkerSettings settings, SourceFactory open, DetectorFactory detectors)
+    : clock_(clock),
+      publisher_(publisher),
+      settings_(settings),
+      max_fps_(shard.max_fps),
+      open_(std::move(open)),
+      reporter_(publisher, metrics, shard.runner, shard.shard),
+      dials_(settings.dials_at_once),
+      standby_(shard.standby) {
+  auto status_of = [this](const CameraId& camera) -> std::shared_ptr<CameraStatus> {
+    std::lock_guard guard(statuses_mutex_);
+    auto found = statuses_.find(camera);
+    return found == statuses_.end() ? nullptr : found->second;
+  };
+  pool_ = std::make_unique<InferencePool>(scheduler_, reporter_, std::move(detectors), status_of,
+                                          settings_.inference_threads);
+  for (const Source& source : shard.sources) add(source);
+}
+
+Worker::~Worker() {
+  for (auto& [id, camera] : tasks_) camera.task->stop();
+}
+
+void Worker::start(Source source, std::optional<LeaseGrant> lease) {
+  CameraId id = source.config.camera;
+  auto status = std::make_shared<CameraStatus>();
+  {
+    std::lock_guard guard(statuses_mutex_);
+    statuses_[id] = status;
+  }
+  CameraParts parts{open_, dials_, scheduler_, reporter_, settings_.adaptive_keyframe_max_s};
+  auto task = std::make_shared<CameraTask>(std::move(source), status, parts);
+  tasks_[id] = Camera{task, status, std::move(lease), false, clock_.now() + settings_.summary_interval};
+}
+
+void Worker::add(Source source) {
+  CameraId id = source.config.camera;
+  auto lease = source.lease;
+  auto found = tasks_.find(id);
+  if (found != tasks_.end() && source.same_dial(*found->second.task->source())) {
+    log::info("source.changed", "configuration taken over without a new connection").with("camera_uuid", id);
+    found->second.task->change(std::move(source));
+  } else {
+    log::info(found == tasks_.end() ? "source.added" : "source.replaced").with("camera_uuid", id);
+    std::optional<LeaseGrant> kept;
+    if (found != tasks_.end()) {
+      kept = found->second.lease;
+      stop_task(id);
+    }
+    start(std::move(source), kept);
+  }
+  if (lease) grant(*lease);
+}
+
+void Worker::stop_task(const CameraId& camera) {
+  auto found = tasks_.find(camera);
+  found->second.task->stop();
+  ending_.push_back(found->second.task);
+  tasks_.erase(found);
+  scheduler_.withdraw(camera);
+  std::lock_guard guard(statuses_mutex_);
+  statuses_.erase(camera);
+}
+
+asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
+  auto found = tasks_.find(camera);
+  if (found == tasks_.end()) co_return std::nullopt;
+  auto task = found->second.task;
+  stop_task(camera);
+  // Its last word is the status that the thread says when it ends.
+  for (Instant until = clock_.now() + 1s; !task->ended() && clock_.now() < until;) co_await clock_.wait(5ms);
+  std::optional<WallTime> last = co_await publisher_.silence(camera);
+  publisher_.forget(camera);
+  reporter_.forget(camera);
+  log::info("source.removed").with("camera_uuid", camera);
+  co_return last;
+}
+
+asio::awaitable<std::optional<WallTime>> Worker::silence(CameraId camera) {
+  if (!tasks_.contains(camera)) co_return std::nullopt;
+  tasks_[camera].lease.reset();
+  co_return co_await publisher_.silence(camera);
+}
+
+void Worker::grant(const LeaseGrant& lease) {
+  auto found = tasks_.find(lease.camera);
+  if (found == tasks_.end()) return;
+  found->second.lease = lease;
+  publisher_.set_lease(lease.camera, lease.version, lease.tenure, lease.valid_until, lease.adopt, lease.after);
+  look_after(found->second, clock_.now());
+}
+
+void Worker::lose(const CameraId& camera) {
+  publisher_.lost(camera);
+  if (!tasks_.contains(camera)) return;
+  log::warn("lease.lost", "another owner has the camera: stopped, its spool is dropped").with("camera_uuid", camera);
+  stop_task(camera);
+  reporter_.forget(camera);
+  lost_any_ = true;
+}
+
+// An owner whose manager has been silent for the whole grace stops decoding, and keeps its spool for the answer.
+void Worker::look_after(Camera& camera, Instant now) {
+  bool abandoned = camera.lease && now > camera.lease->valid_until + settings_.outage_grace;
+  if (abandoned == camera.paused) return;
+  camera.paused = abandoned;
+  camera.task->pause(abandoned);
+  const CameraId& id = camera.task->source()->config.camera;
+  if (abandoned)
+    log::warn("outage.paused", "nobody has said whose camera this is for the whole grace; decoding stops")
+        .with("camera_uuid", id);
+  else
+    log::info("outage.over", "the lease was confirmed; decoding goes on").with("camera_uuid", id);
+}
+
+Readiness Worker::readiness() const {
+  Instant now = clock_.now();
+  Readiness r{.cameras = static_cast<int>(tasks_.size())};
+  for (const auto& [id, camera] : tasks_)
+    if (delivers(*camera.task->source(), camera.status->view(now), now)) ++r.delivering;
+  r.ready = !draining_ && r.delivering * 100 >= settings_.readiness_quorum_pct * r.cameras;
+  return r;
+}
+
+json::object Worker::describe(const Camera& camera, Instant now) const {
+  auto source = camera.task->source();
+  CameraView v = camera.status->view(now);
+  json::object out{{"camera_uuid", source->config.camera.str()},
+                   {"name", source->config.name},
+                   {"site_id", source->config.site.str()},
+                   {"tenant_id", source->config.tenant.str()},
+                   {"state", to_string(v.state)},
+                   {"paused", camera.paused},
+                   {"fps", rounded(v.fps)},
+                   {"codec", v.facts.codec},
+                   {"width", v.facts.width},
+                   {"height", v.facts.height},
+                   {"decoding", v.decoding},
+                   {"keyframe_interval_s", rounded(v.keyframe_interval_s)},
+                   {"received", v.received},
+                   {"decoded", v.decoded},
+                   {"inferred", v.inferred},
+                   {"dropped", v.dropped},
+                   {"dials", v.dials},
+                   {"errors", v.errors}};
+  out["last_frame_age_s"] = v.last_frame ? rounded(seconds(now - *v.last_frame)) : json::value(nullptr);
+  if (v.error && v.state != StreamState::streaming)
+    out["error"] = json::object{{"code", restart::to_string(v.error->code)},
+                                {"detail", v.error->detail},
+                                {"retry_in_ms", v.retry_in.count() / 1000}};
+  if (v.detected_at) {
+    json::array seen;
+    for (const Detection& d : v.detections) seen.push_back(json::object{{"class", d.label}, {"conf", rounded(d.score)}});
+    out["last_detection"] = json::object{{"ts", to_iso(*v.detected_at)}, {"detections", std::move(seen)}};
+  }
+  if (camera.lease) {
+    out["lease_version"] = camera.lease->version.n;
+    out["lease_valid_s"] = rounded(seconds(camera.lease->valid_until - now));
+  }
+  return out;
+}
+
+json::object Worker::state() const {
+  Instant now = clock_.now();
+  json::array cameras;
+  for (const auto& [id, camera] : tasks_) cameras.push_back(describe(camera, now));
+  Readiness r = readiness();
+  PublisherCounters c = publisher_.counters();
+  return {{"standby", standby_},
+          {"draining", draining_},
+          {"ready", r.ready},
+          {"delivering", r.delivering},
+          {"pipeline_fps", rounded(pool_->pictures_per_second())},
+          {"published", c.published},
+          {"spooled", c.spooled},
+          {"cameras", std::move(cameras)}};
+}
+
+PicturePtr Worker::latest(const CameraId& camera) const {
+  auto found = tasks_.find(camera);
+  return found == tasks_.end() ? nullptr : found->second.status->latest();
+}
+
+asio::awaitable<void> Worker::run() {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  while ((co_await asio::this_coro::cancellation_state).cancelled() == asio::cancellation_type::none) {
+    Instant now = clock_.now();
+    for (auto& [id, camera] : tasks_) {
+      look_after(camera, now);
+      auto source = camera.task->source();
+      CameraView view = camera.status->view(now);
+      reporter_.measure(*source, view, now);
+      if (now >= camera.next_summary) {
+        camera.next_summary = std::max(camera.next_summary + settings_.summary_interval, now);
+        reporter_.summary(*source, view);
+      }
+    }
+    reporter_.measure_pipeline(pool_->pictures_per_second(), publisher_.counters());
+    std::erase_if(ending_, [](const auto& task) { return task->ended(); });
+    co_await clock_.wait(kLookEvery);
+  }
+}
+
+asio::awaitable<bool> Worker::drain(Instant until) {
+  draining_ = true;
+  while (!tasks_.empty()) stop_task(tasks_.begin()->first);
+  while (!ending_.empty() && clock_.now() < until) {
+    std::erase_if(ending_, [](const auto& task) { return task->ended(); });
+    if (!ending_.empty()) co_await clock_.wait(10ms);
+  }
+  co_return ending_.empty();
+}
+
+}  // namespace weir::worker
