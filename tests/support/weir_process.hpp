@@ -46,6 +46,7 @@ class WeirProcess {
   int terminate(Duration limit = 15s);
   bool running() const;
   int pid() const { return pid_; }
+  const std::string& folder() const { return folder_; }
 
   std::string url() const;
   std::string log() const;

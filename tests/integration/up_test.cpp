@@ -1,0 +1,196 @@
+// `weir up --demo`: a stranger's first minute. And no password of a camera anywhere that others can read.
+#include "run.hpp"
+#include "shard.hpp"
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace weir::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+// A `weir up` in the background, with what it prints in a file.
+class Up {
+ public:
+  Up(const TempDir& folder, std::vector<std::string> more) : out_(folder.path() + "/up.out"), err_(folder.path() + "/up.err") {
+    std::vector<std::string> words{WEIR_BINARY, "up", "--state-dir", folder.path() + "/state", "--listen", "127.0.0.1:0",
+                                   "--models-dir", part("models"), "--library-dir", part("lib"),
+                                   "--footage", part("footage/vtest.avi"), "--log-level", "debug"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::setenv("PROM_WORKER_PORT", "0", 1);
+      ::dup2(::open(out_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 1);
+      ::dup2(::open(err_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+  }
+  ~Up() {
+    if (pid_ < 0) return;
+    ::kill(pid_, SIGTERM);
+    wait(30s);
+    if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
+  }
+  int wait(Duration limit) {
+    int status = -1;
+    if (eventually(limit, [&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; })) pid_ = -1;
+    return pid_ < 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+  void signal(int number) const { ::kill(pid_, number); }
+  int pid() const { return pid_; }
+  std::string out() const { return text_of(out_); }
+  std::string err() const { return text_of(err_); }
+  // Processes below this one, by their parent.
+  std::vector<int> children() const {
+    std::vector<int> found;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      std::string stat = text_of((entry.path() / "stat").string());
+      size_t name = stat.rfind(')');
+      if (name == std::string::npos) continue;
+      std::istringstream rest(stat.substr(name + 1));
+      std::string state;
+      int parent = 0;
+      if (rest >> state >> parent; parent == pid_) found.push_back(std::stoi(entry.path().filename()));
+    }
+    return found;
+  }
+  int child(const std::string& program) const {
+    for (int pid : children())
+      if (text_of(fmt::format("/proc/{}/cmdline", pid)).find(program) != std::string::npos) return pid;
+    return -1;
+  }
+
+ private:
+  const std::string out_, err_;
+  int pid_ = -1;
+};
+
+class WeirUp : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (part("footage/vtest.avi").empty() || part("lib/libtensorflowlite_c.so").empty())
+      GTEST_SKIP() << "footage or model could not be fetched";
+  }
+  TempDir folder_;
+};
+
+TEST_F(WeirUp, Demo_ShowsPeopleBeingDetected_OutlivesAKilledWorker_AndStopsCleanly) {
+  Up up(folder_, {"--demo", "2"});
+  auto sees = [&](const std::string& camera) { return up.out().find(camera + ": saw ") != std::string::npos; };
+  ASSERT_TRUE(eventually(60s, [&] { return sees("demo-1") && sees("demo-2"); })) << up.out() << up.err();
+  EXPECT_NE(up.out().find("person"), std::string::npos);
+
+  int worker = up.child("weir-worker");
+  ASSERT_GT(worker, 0);
+  size_t shown = up.out().size();
+  ::kill(worker, SIGKILL);
+  EXPECT_TRUE(eventually(30s, [&] {
+    int fresh = up.child("weir-worker");
+    return fresh > 0 && fresh != worker && up.out().find("saw ", shown) != std::string::npos;
+  })) << up.out() << up.err();
+
+  auto children = up.children();
+  up.signal(SIGINT);
+  EXPECT_EQ(up.wait(30s), 0) << up.err();
+  for (int pid : children) EXPECT_NE(::kill(pid, 0), 0) << "left behind: " << pid;
+}
+
+TEST_F(WeirUp, KilledHard_LeavesNoWorkerBehind) {
+  Up up(folder_, {"--demo", "1"});
+  ASSERT_TRUE(eventually(60s, [&] { return up.out().find("demo-1: STREAMING") != std::string::npos; })) << up.err();
+  auto children = up.children();
+  ASSERT_EQ(children.size(), 2u);
+  up.signal(SIGKILL);
+  for (int pid : children)
+    EXPECT_TRUE(eventually(15s, [&] { return ::kill(pid, 0) != 0; })) << text_of(fmt::format("/proc/{}/cmdline", pid));
+}
+
+TEST_F(WeirUp, CameraPassword_StandsNowhereThatOthersCanRead) {
+  const std::string canary = "C4n4ryP4ss";
+  boost::json::array recorders{{{"name", "locked"}, {"user", "viewer"}, {"password", canary},
+                                {"cameras", {{{"name", "cam-1"}, {"profile", "fps=10,seconds=10"}}}}}};
+  Camsim camsim(folder_, recorders);
+  std::string url = camsim.url("cam-1");
+  std::string with = "rtsp://viewer:" + canary + "@" + url.substr(7), wrong = "rtsp://viewer:x" + canary + "@" + url.substr(7);
+  std::ofstream(folder_.path() + "/cameras.csv")
+      << "camera_uuid,tenant_id,site_id,rtsp_url\ngood,t1,s1," << with << "\nbad,t1,s1," << wrong
+      << "\ngone,t1,s1,rtsp://viewer:" << canary << "@127.0.0.1:1/x\n";
+  fs::permissions(folder_.path() + "/cameras.csv", fs::perms::owner_read);
+  Up up(folder_, {"--cameras", folder_.path() + "/cameras.csv"});
+  auto shown = [&](const char* text) { return up.out().find(text) != std::string::npos; };
+  ASSERT_TRUE(eventually(60s, [&] { return shown("good: STREAMING") && up.err().find("RTSP_AUTH_FAILED") != std::string::npos; }))
+      << up.out() << up.err();
+  ASSERT_TRUE(eventually(30s, [&] { return shown("good: saw") && up.err().find("TCP_REFUSED") != std::string::npos; }));
+
+  std::vector<int> processes = up.children();
+  processes.push_back(up.pid());
+  for (int pid : processes)
+    for (const char* file : {"cmdline", "environ"})
+      EXPECT_EQ(text_of(fmt::format("/proc/{}/{}", pid, file)).find(canary), std::string::npos) << pid << " " << file;
+  EXPECT_EQ(up.out().find(canary), std::string::npos);
+  EXPECT_EQ(up.err().find(canary), std::string::npos) << "in the log";
+  auto ask = [&](const std::string& command) {
+    std::string out = folder_.path() + "/said";
+    int code = std::system(fmt::format("{} {} --state-dir {}/state >{} 2>&1", WEIR_BINARY, command, folder_.path(), out).c_str());
+    EXPECT_EQ(code, 0) << command << text_of(out);
+    return text_of(out);
+  };
+  std::string events = ask("events --after 0 --json");
+  EXPECT_NE(events.find("RTSP_AUTH_FAILED"), std::string::npos) << events.substr(0, 2000);
+  EXPECT_EQ(events.find(canary), std::string::npos) << "in an event";
+  EXPECT_EQ(ask("status").find(canary), std::string::npos);
+  // Metrics of the worker, where Prometheus finds them.
+  std::string log = up.err();
+  size_t at = log.find("\"event\":\"worker.started\"");
+  ASSERT_NE(at, std::string::npos);
+  size_t address = log.find("127.0.0.1:", at);
+  boost::asio::io_context io;
+  auto client = net::HttpClient::create(io, "http://" + log.substr(address, log.find('"', address) - address));
+  ASSERT_TRUE(client);
+  net::ClientRequest request;
+  request.target = "/metrics";
+  auto metrics = run(io, client->send(std::move(request)));
+  ASSERT_TRUE(metrics);
+  EXPECT_NE(metrics->body.find("stream_up"), std::string::npos);
+  EXPECT_EQ(metrics->body.find(canary), std::string::npos);
+}
+
+TEST_F(WeirUp, CameraTest_TellsWhatItFound) {
+  Camsim camsim(folder_, std::vector<std::string>{"fps=10,keyframe_s=1,seconds=10"});
+  std::string out = folder_.path() + "/diagnosis";
+  int code = std::system(fmt::format("{} camera test {} --snapshot {}/s.jpg >{} 2>&1", WEIR_BINARY, camsim.url("cam-1"),
+                                     folder_.path(), out).c_str());
+  EXPECT_EQ(code, 0) << text_of(out);
+  for (const char* word : {"h264", "768", "576"}) EXPECT_NE(text_of(out).find(word), std::string::npos) << text_of(out);
+  EXPECT_EQ(text_of(folder_.path() + "/s.jpg").substr(0, 3), "\xFF\xD8\xFF");
+  camsim.fault("cam-1", {{"kind", "unauthorized"}});
+  code = std::system(fmt::format("{} camera test {} >{} 2>&1", WEIR_BINARY, camsim.url("cam-1"), out).c_str());
+  EXPECT_EQ(WEXITSTATUS(code), 1);
+  EXPECT_NE(text_of(out).find("RTSP_AUTH_FAILED"), std::string::npos) << text_of(out);
+}
+
+}  // namespace
+}  // namespace weir::test

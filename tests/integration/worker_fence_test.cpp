@@ -1,0 +1,153 @@
+// Nobody speaks for a camera after another has: killed workers, stopped workers that wake up, bytes that arrive late.
+#include "shard.hpp"
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <set>
+
+namespace weir::test {
+namespace {
+
+const std::string kProfile = "fps=10,keyframe_s=1";
+constexpr double kTtl = 3;
+
+class WorkerFence : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (part("footage/vtest.avi").empty() || part("lib/libtensorflowlite_c.so").empty())
+      GTEST_SKIP() << "footage or model could not be fetched";
+    std::string database = "sqlite:" + folder_.path() + "/weir.db";
+    if (GetParam() == std::string("Postgres")) {
+      auto server = PostgresServer::shared();
+      if (!server) GTEST_SKIP() << server.error().message;
+      auto made = (*server)->new_database();
+      ASSERT_TRUE(made);
+      database = *made;
+    }
+    camsim_ = std::make_unique<Camsim>(folder_, std::vector<std::string>(2, kProfile));
+    plane_ = std::make_unique<WeirProcess>(folder_.path(), database);
+    plane_->furnish(2);
+    first_ = std::make_unique<Manager>(*plane_, "runner-1");
+    second_ = std::make_unique<Manager>(*plane_, "runner-2");
+  }
+  std::unique_ptr<WorkerProcess> worker(Manager& manager, const std::string& name) {
+    boost::json::array sources;
+    for (const char* camera : {"cam-1", "cam-2"}) sources.push_back(manager.source(camera, camsim_->url(camera)));
+    return std::make_unique<WorkerProcess>(folder_, name, manager.config(std::move(sources)));
+  }
+  void acquire(Manager& manager, Duration limit = 1s) {
+    for (const char* camera : {"cam-1", "cam-2"})
+      ASSERT_TRUE(eventually(limit, [&] { return manager.acquire(camera, kTtl); })) << camera;
+  }
+  void keep(Manager& manager, WorkerProcess& worker) {
+    boost::json::array leases;
+    for (const char* camera : {"cam-1", "cam-2"})
+      if (manager.renew(camera, kTtl)) leases.push_back(manager.lease(camera));
+    worker.post("/leases", {{"items", leases}});
+  }
+  size_t heard(const Manager& manager) {
+    size_t count = 0;
+    for (const auto& event : events_of(*plane_, "detections.%23"))
+      count += event.at("payload").at("runner_id").as_string() == manager.runner() ? 1 : 0;
+    return count;
+  }
+  // Versions never fall, and in the feed's order nobody speaks after his successor.
+  void expect_one_speaker_at_a_time() {
+    std::map<std::string, std::int64_t> last;
+    for (const auto& event : events_of(*plane_, "%23")) {
+      const auto& payload = event.at("payload").as_object();
+      if (!payload.contains("lease_version")) continue;
+      std::string camera(payload.at("camera_uuid").as_string());
+      std::int64_t version = payload.at("lease_version").as_int64();
+      EXPECT_GE(version, last[camera]) << "a stale event was accepted: " << boost::json::serialize(event);
+      last[camera] = std::max(last[camera], version);
+    }
+  }
+
+  TempDir folder_;
+  std::unique_ptr<Camsim> camsim_;
+  std::unique_ptr<WeirProcess> plane_;
+  std::unique_ptr<Manager> first_, second_;
+};
+
+TEST_P(WorkerFence, StoppedWorkerThatWakesUpAfterATakeover_IsNotHeard) {
+  acquire(*first_);
+  auto old = worker(*first_, "old");
+  ASSERT_TRUE(eventually(15s, [&] {
+    keep(*first_, *old);
+    return heard(*first_) > 2;
+  }));
+  old->child().signal(SIGSTOP);
+  acquire(*second_, 10s);
+  auto fresh = worker(*second_, "fresh");
+  ASSERT_TRUE(eventually(15s, [&] {
+    keep(*second_, *fresh);
+    return heard(*second_) > 2;
+  })) << fresh->child().log();
+  size_t before = heard(*first_);
+  old->child().signal(SIGCONT);
+  // It looks, keeps what it sees for itself, and says nothing, for as long as its manager is silent.
+  ASSERT_TRUE(eventually(15s, [&] {
+    keep(*second_, *fresh);
+    return old->state().at("spooled").as_int64() > 3;
+  })) << old->child().log();
+  EXPECT_EQ(heard(*first_), before);
+  expect_one_speaker_at_a_time();
+  // Told that the camera was lost, it drops what it kept and stops.
+  EXPECT_EQ(old->post("/leases", {{"lost", {"cam-1", "cam-2"}}}).status, 200);
+  EXPECT_TRUE(eventually(5s, [&] { return old->state().at("cameras").as_array().empty(); }));
+  EXPECT_EQ(heard(*first_), before);
+}
+
+TEST_P(WorkerFence, WorkerThatWasNeverToldOfItsLoss_IsRefusedByTheBus) {
+  acquire(*first_);
+  // Its manager lies about the deadline: only the fence is left.
+  boost::json::array sources;
+  for (const char* camera : {"cam-1", "cam-2"}) {
+    sources.push_back(first_->source(camera, camsim_->url(camera)));
+    sources.back().at("lease").as_object()["valid_until_us"] = (boot_now() + 1h).time_since_epoch().count();
+  }
+  auto old = std::make_unique<WorkerProcess>(folder_, "old", first_->config(std::move(sources)));
+  ASSERT_TRUE(eventually(15s, [&] { return heard(*first_) > 2; }));
+  acquire(*second_, 10s);
+  auto fresh = worker(*second_, "fresh");
+  ASSERT_TRUE(eventually(15s, [&] {
+    keep(*second_, *fresh);
+    return heard(*second_) > 2;
+  }));
+  EXPECT_EQ(old->child().wait(15s), 60) << "a worker that lost every camera ends";
+  expect_one_speaker_at_a_time();
+}
+
+TEST_P(WorkerFence, KilledWithEventsInFlight_LosesNothingThatWasConfirmed_AndDoublesNothing) {
+  int rounds = long_run() ? 30 : 4;
+  acquire(*first_);
+  for (int round = 0; round < rounds; ++round) {
+    auto doomed = worker(*first_, fmt::format("worker-{}", round));
+    size_t before = heard(*first_);
+    ASSERT_TRUE(eventually(15s, [&] {
+      keep(*first_, *doomed);
+      return heard(*first_) > before;
+    })) << doomed->child().log();
+    doomed->child().signal(SIGKILL);
+    doomed->child().wait();
+    for (const char* camera : {"cam-1", "cam-2"}) ASSERT_TRUE(first_->renew(camera, kTtl, true));
+  }
+  expect_one_speaker_at_a_time();
+  std::set<std::string> ids;
+  for (const auto& event : events_of(*plane_, "%23")) {
+    const auto& payload = event.at("payload").as_object();
+    EXPECT_TRUE(ids.insert(std::string(payload.at("event_id").as_string())).second) << "doubled";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, WorkerFence, ::testing::Values("Sqlite", "Postgres"),
+                         [](const auto& store) { return std::string(store.param); });
+
+}  // namespace
+}  // namespace weir::test
