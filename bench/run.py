@@ -15,11 +15,13 @@ import traceback
 
 sys.dont_write_bytecode = True  # the checkout stays as it was
 
+import events  # noqa: E402
 import leases  # noqa: E402
 import report  # noqa: E402
+import worker  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BENCHMARKS = {"leases": leases.run}
+BENCHMARKS = {"leases": leases.run, "events": events.run, "worker": worker.run}
 
 
 def main():

@@ -1,0 +1,189 @@
+"""The part of benchmark `worker` that measures against Python: how many cameras a core keeps, at the same detections."""
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+from datetime import datetime
+
+from processes import Folder, cpu_seconds, memory_mb
+from worker_parts import MODEL, ROOT, Cameras, Window, Worker, end, wait_until
+
+FPS, CAMERAS, MIN_SCORE = 10, 2, 0.3
+SETTLE_S = 4
+VENV = ROOT / "build/bench-venv"
+# Both runtimes load this NumPy; the second is the last of its name, the first is what it is called today.
+PACKAGES = {"litert": ["opencv-python-headless==4.10.0.84", "numpy==1.26.4", "ai-edge-litert"],
+            "tflite_runtime": ["opencv-python-headless==4.10.0.84", "numpy==1.26.4", "tflite-runtime==2.14.0"],
+            "roboflow": ["inference-cpu"]}
+NAMES = {"litert": "LiteRT", "tflite_runtime": "TensorFlow Lite's own Python runtime",
+         "roboflow": "Roboflow's InferencePipeline with LiteRT as its custom logic"}
+INSTALL_S = 240
+
+
+class Skipped(Exception):
+    """A peer that cannot be had here; says why."""
+
+
+def python_with(peer):
+    """The interpreter of an environment that has the peer's packages; made once."""
+    folder = VENV / peer
+    done, python = folder / "complete", folder / "bin/python"
+    if done.exists():
+        if done.read_text():
+            raise Skipped(done.read_text())
+        return python
+    try:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, capture_output=True, text=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES[peer]], check=True,
+                       capture_output=True, text=True, timeout=INSTALL_S)
+    except subprocess.TimeoutExpired:
+        why = f"pip did not finish installing {PACKAGES[peer][-1]} within {INSTALL_S} s"
+        done.write_text(why)  # it would take as long the next time
+        raise Skipped(why)
+    except subprocess.CalledProcessError as failed:
+        lines = (failed.stderr or failed.stdout).strip().splitlines() or [f"exit code {failed.returncode}"]
+        raise Skipped(f"{PACKAGES[peer][-1]} cannot be installed: {lines[-1][:200]}")
+    done.write_text("")
+    return python
+
+
+class Peer:
+    """worker_peer.py on these cameras; its events are kept as it printed them."""
+
+    def __init__(self, python, peer, urls):
+        script = pathlib.Path(__file__).with_name("worker_peer.py")
+        self.words = [python, script, peer, MODEL, FPS, MIN_SCORE, *(f"{name}={url}" for name, url in urls.items())]
+        self.cameras, self.events = set(urls), []
+
+    def __enter__(self):
+        self.process = subprocess.Popen([str(word) for word in self.words], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.pid = self.process.pid
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+        try:
+            wait_until("the peer looked at all cameras", self.looking)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        end(self.process)
+        self.reader.join()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def looking(self):
+        if self.process.poll() is not None:
+            raise RuntimeError("the peer ended by itself")
+        return {event["camera_uuid"] for event in self.events} == self.cameras
+
+    def read(self):
+        for line in self.process.stdout:
+            self.events.append(json.loads(line))
+
+    def cpu(self):
+        return cpu_seconds(self.pid)
+
+
+# ---- the same detections? ----
+
+def frame_of(event, cameras):
+    """Camera and number of the frame in its loop: as the pixels say, else as the time says."""
+    about = cameras.about[event["camera_uuid"]]
+    number = event.get("number")
+    if number is None:
+        at = event["ts"] if isinstance(event["ts"], float) else datetime.fromisoformat(event["ts"]).timestamp()
+        number = int((1000 * at + about["phase_ms"]) * about["fps"] // 1000) % about["loop_frames"]
+    return event["camera_uuid"], number
+
+
+def frames_of(events, cameras):
+    return {frame_of(event, cameras): event["detections"] for event in events if "detections" in event}
+
+
+def overlap(a, b):
+    width = min(a[2], b[2]) - max(a[0], b[0])
+    height = min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    area = lambda box: (box[2] - box[0]) * (box[3] - box[1])
+    return width * height / (area(a) + area(b) - width * height)
+
+
+def found_share(wanted, given, slack):
+    """Of what one saw for certain, the share that the other reports as well: same class, IoU of a half, in a frame at
+    most `slack` away, of those frames that both looked at. With the number of detections that were compared."""
+    seen = found = 0
+    for (camera, number), detections in wanted.items():
+        near = [given[key] for step in range(-slack, slack + 1) if (key := (camera, number + step)) in given]
+        if not near:
+            continue
+        for one in (each for each in detections if each["conf"] >= MIN_SCORE + 0.1):
+            seen += 1
+            found += any(one["class"] == other["class"] and overlap(one["bbox_xyxy"], other["bbox_xyxy"]) >= 0.5
+                         for frame in near for other in frame)
+    return (100 * found / seen if seen else 0.0), seen
+
+
+# ---- cameras a core ----
+
+def weir_round(build, folder, cameras, source, seconds):
+    """Cameras a core, events, MB. A picture that was replaced before anyone looked at it counts against it."""
+    with Worker(build, folder, cameras.urls(), source) as worker:
+        time.sleep(SETTLE_S)
+        window = Window(seconds, cpu=worker.cpu, inferred=lambda: worker.total("inferred"),
+                        dropped=lambda: worker.total("dropped"))
+        kept = window.inferred / max(1, window.inferred + window.dropped)
+        return CAMERAS * kept * window.seconds / window.cpu, [event for _, event in worker.events], worker.memory()
+
+
+def peer_round(python, peer, cameras, seconds):
+    """The same of a peer, which should have looked at every frame."""
+    with Peer(python, peer, cameras.urls()) as running:
+        time.sleep(SETTLE_S)
+        window = Window(seconds, cpu=running.cpu, inferred=lambda: len(running.events))
+        kept = min(1, window.inferred / (CAMERAS * FPS * window.seconds))
+        return CAMERAS * kept * window.seconds / window.cpu, running.events, memory_mb(running.pid)
+
+
+def compare(report, build, quick, python, peer, id, what, profile, source, bound, slack):
+    rounds, seconds = (1, 20) if quick else (3, 40)
+    ours, theirs, our_frames, their_frames, our_mb, their_mb = [], [], {}, {}, [], []
+    with Folder() as folder, Cameras(build, folder, [profile] * CAMERAS) as cameras:
+        for _ in range(rounds):
+            value, events, size = weir_round(build, folder, cameras, source, seconds)
+            ours.append(value), our_mb.append(size), our_frames.update(frames_of(events, cameras))
+            value, events, size = peer_round(python, peer, cameras, seconds)
+            theirs.append(value), their_mb.append(size), their_frames.update(frames_of(events, cameras))
+            report.say(f"{id}: {ours[-1]:.2f} cameras a core, {NAMES[peer]} {theirs[-1]:.2f}")
+    name = f"OpenCV capture threads and {NAMES[peer]}"
+    report.add(id, f"{what}: cameras of 768x576 that one core keeps at {FPS} fps, same model", "cameras", ours, peer=name,
+               peer_value=theirs, ratio_target=(">=", bound))
+    report.add(f"{id}.memory", "resident size then", "MB", our_mb, peer=name, peer_value=their_mb)
+    share, seen = found_share(their_frames, our_frames, slack)
+    report.add(f"{id}.found", f"of {seen:,} detections of the peer, how many Weir has as well", "%", share)
+    share, seen = found_share(our_frames, their_frames, slack)
+    report.add(f"{id}.peer_found", f"of {seen:,} detections of Weir, how many the peer has as well", "%", share)
+
+
+def run(build, quick, report):
+    small = f"width=768,height=576,fps={FPS},keyframe_s=1"
+    common = {"max_fps": FPS, "min_score": MIN_SCORE}
+    every = {**common, "decode": "full", "motion_gating": {"enabled": False}}
+    for peer in PACKAGES:
+        try:
+            python = python_with(peer)
+        except Skipped as why:
+            report.say(f"python.{peer}: {why}")
+            report.add(f"python.{peer}.every_frame", "cameras a core when every frame is looked at", "cameras", None,
+                       peer=f"skipped: {why}")
+            continue
+        compare(report, build, quick, python, peer, f"python.{peer}.every_frame", "every frame looked at", small, every,
+                1.2, 1)
+        # No number is painted into a scene that must stand still; frames are known by their times, less exactly.
+        compare(report, build, quick, python, peer, f"python.{peer}.half_still", "still for half of the time, motion gate"
+                " and adaptive decoding on", small + ",scene=halfstill,stamp=false", {**common, "decode": "adaptive"}, 2, 3)
