@@ -99,7 +99,6 @@ void replay(const Arguments& args, BlackBox& box) {
 
 int work(const Arguments& args, BlackBox& box) {
   try {
-    box.start_waiting();
     if (args.replay.empty()) run_seeds(args, box);
     else replay(args, box);
     std::fflush(stdout);  // a leak, which is looked for at the very end, would swallow it
@@ -135,7 +134,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   BlackBox box;
-  std::fflush(stdout);
+  box.start_waiting();
   pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
