@@ -1,7 +1,9 @@
 """The usual Python pipeline, as a peer: one OpenCV capture thread a camera with a slot for its newest frame, one loop that
 runs the model. Prints one JSON line for each frame it looked at; ends with its standard input.
 
-    python worker_peer.py litert|tflite_runtime MODEL MAX_FPS MIN_SCORE CAMERA=URL…
+    python worker_peer.py litert|tflite_runtime|roboflow MODEL MAX_FPS MIN_SCORE CAMERA=URL…
+
+With `roboflow`, Roboflow's InferencePipeline brings the frames in place of the threads here.
 """
 import json
 import os
@@ -18,10 +20,10 @@ import numpy  # noqa: E402
 
 class Model:
     def __init__(self, runtime, path, min_score):
-        if runtime == "litert":
-            from ai_edge_litert.interpreter import Interpreter
-        else:
+        if runtime == "tflite_runtime":
             from tflite_runtime.interpreter import Interpreter
+        else:
+            from ai_edge_litert.interpreter import Interpreter
         with zipfile.ZipFile(path) as packed:
             self.labels = packed.read(packed.namelist()[0]).decode().splitlines()
         self.interpreter = Interpreter(str(path), num_threads=1)
@@ -85,23 +87,45 @@ def stamped_number(frame):
     return bits >> 28 if check == bits & 0xFF else None
 
 
-def main():
-    runtime, path, max_fps, min_score = sys.argv[1:5]
-    cv2.setNumThreads(1)
-    model = Model(runtime, path, float(min_score))
+def tell(camera, ts, frame, found):
+    print(json.dumps({"camera_uuid": camera, "ts": ts, "number": stamped_number(frame), "detections": found}), flush=True)
+
+
+def run_threads(model, cameras, max_fps):
     fresh = threading.Condition()
-    captures = [Capture(*each.split("=", 1), float(max_fps), fresh) for each in sys.argv[5:]]
+    captures = [Capture(name, url, max_fps, fresh) for name, url in cameras]
     for capture in captures:
         capture.start()
-    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     while True:
         with fresh:
             fresh.wait_for(lambda: any(capture.slot for capture in captures))
             works = [(capture.camera, *capture.take()) for capture in captures if capture.slot]
         for camera, ts, frame in works:
-            found = model.detect(frame)
-            print(json.dumps({"camera_uuid": camera, "ts": ts, "number": stamped_number(frame), "detections": found}),
-                  flush=True)
+            tell(camera, ts, frame, model.detect(frame))
+
+
+def run_roboflow(model, cameras, max_fps):
+    from inference import InferencePipeline
+
+    def told(found, frames):
+        for each, frame in zip(found, frames):
+            if frame is not None:
+                tell(cameras[frame.source_id][0], frame.frame_timestamp.timestamp(), frame.image, each)
+
+    pipeline = InferencePipeline.init_with_custom_logic(
+        video_reference=[url for _, url in cameras], max_fps=max_fps, on_prediction=told,
+        on_video_frame=lambda frames: [model.detect(frame.image) for frame in frames])
+    pipeline.start()
+    pipeline.join()
+
+
+def main():
+    runtime, path, max_fps, min_score = sys.argv[1:5]
+    cv2.setNumThreads(1)
+    model = Model(runtime, path, float(min_score))
+    cameras = [each.split("=", 1) for each in sys.argv[5:]]
+    threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+    (run_roboflow if runtime == "roboflow" else run_threads)(model, cameras, float(max_fps))
 
 
 main()

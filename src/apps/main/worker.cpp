@@ -6,6 +6,7 @@
 
 #include "weir/base/secret.hpp"
 
+#include <cstdlib>
 #include <exception>
 
 namespace weir::apps {
@@ -40,6 +41,9 @@ int run(int argc, char** argv) {
 }  // namespace weir::apps
 
 int main(int argc, char** argv) {
+  // A camera is dialled where its address says, whatever proxy a shell has set.
+  for (const char* proxy : {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+    ::unsetenv(proxy);
   try {
     return weir::apps::run(argc, argv);
   } catch (const std::exception& failed) {

@@ -2,8 +2,9 @@
 //
 // The URL's scheme chooses: `rtsp`, `rtsps`, `http`, `https` (a JPEG fetched again and again) or `file`. A host name is
 // resolved once, before FFmpeg sees it, and FFmpeg is given the address: link-local, multicast and unspecified ones
-// are refused, loopback unless allowed, and redirects are never followed. Nothing that FFmpeg logs or that an error
-// says holds a credential. `make_source` may be called from any thread and does not block; a source belongs to one.
+// are refused, loopback unless allowed; redirects, and other hosts that a camera names, are never followed. Nothing
+// that FFmpeg logs or that an error says holds a credential. `make_source` may be called from any thread and does not
+// block; a source belongs to one.
 #pragma once
 
 #include "weir/base/secret.hpp"
