@@ -1,4 +1,4 @@
-"""Benchmark `worker`: what decoding, looking and holding connections cost, beside ffmpeg, the bare runtime and Python."""
+"""Benchmark `worker`: what decoding, looking and holding connections cost, beside ffmpeg, a bare runtime and Python."""
 import json
 import statistics
 import subprocess
@@ -6,6 +6,7 @@ import time
 from datetime import datetime
 
 import worker_python
+import worker_stamp
 from processes import Folder
 from worker_parts import LIBRARY, MODEL, PARTS, Cameras, Ffmpegs, Window, Worker, wait_until
 
@@ -38,8 +39,8 @@ def beside_ffmpeg(report, build, quick, id, what, profile, size, source, bound, 
         with Worker(build, folder, urls, {**NO_DETECTOR, **source}) as worker, Ffmpegs(urls) as ffmpegs:
             time.sleep(SETTLE_S)
             for _ in range(rounds):
-                window = Window(seconds, worker=worker.cpu, ffmpeg=ffmpegs.cpu, received=lambda: worker.total("received"),
-                                decoded=lambda: worker.total("decoded"))
+                window = Window(seconds, worker=worker.cpu, ffmpeg=ffmpegs.cpu,
+                                received=lambda: worker.total("received"), decoded=lambda: worker.total("decoded"))
                 due = count * fps * window.seconds
                 if window.received < 0.95 * due or (in_full and window.decoded < 0.95 * due):
                     report.say(f"{id}: only {window.received} received and {window.decoded} decoded of {due:.0f}")
@@ -57,8 +58,8 @@ def decoding(build, quick, report):
         full = {"decode": "full"}
         beside_ffmpeg(report, build, quick, f"decode.{size}.gate_off", "every picture decoded, no motion gate, no"
                       " detector", profile, size, {**full, **gate(False)}, 1.10)
-        beside_ffmpeg(report, build, quick, f"decode.{size}.gate_on", "every picture decoded and shown to the motion gate,"
-                      " no detector", profile, size, {**full, **gate(True)}, 1.4)
+        beside_ffmpeg(report, build, quick, f"decode.{size}.gate_on", "every picture decoded and shown to the motion"
+                      " gate, no detector", profile, size, {**full, **gate(True)}, 1.4)
         beside_ffmpeg(report, build, quick, f"decode.{size}.adaptive_still", "a still scene, adaptive decoding",
                       profile + STILL, size, {"decode": "adaptive", **gate(True)}, 0.35, in_full=False)
 
@@ -89,8 +90,8 @@ def detector(build, quick, report):
             done = subprocess.run([str(word) for word in bare], stdout=subprocess.PIPE, check=True)
             theirs.append(json.loads(done.stdout)["mean_ms"])
             report.say(f"detector: Weir {ours[-1]:.2f} ms for a picture, the bare runtime {theirs[-1]:.2f} ms")
-    report.add("detector.time", f"EfficientDet-Lite0, one thread, {fps} pictures a second of one camera: from picture to"
-               " detections", "ms", ours, peer="the same library called bare, pictures scaled and converted beforehand",
+    report.add("detector.time", f"EfficientDet-Lite0, one thread, {fps} pictures a second of one camera: from picture"
+               " to detections", "ms", ours, peer="the same library called bare, pictures prepared beforehand",
                peer_value=theirs, ratio_target=("<", 1.05))
 
 
@@ -105,8 +106,8 @@ def memory_of_large_cameras(build, quick, report):
                 time.sleep(1)
                 sizes.append(worker.memory())
             report.say(f"memory: {min(sizes):.0f} to {max(sizes):.0f} MB with {count} cameras")
-            report.add("memory.large", f"largest resident size over {seconds} s with {count} cameras of 1080p, no detector",
-                       "MB", max(sizes), ("<", 60 + 25 * count))
+            report.add("memory.large", f"largest resident size over {seconds} s with {count} cameras of 1080p, no"
+                       " detector", "MB", max(sizes), ("<", 60 + 25 * count))
 
 
 def size_now(worker):
@@ -174,21 +175,13 @@ def true_capture_ms(number, about, near_ms):
 
 
 def stamped_number(jpeg):
-    """The number painted into a picture's corner, by its pixels; None where it cannot be read. The layout is that of
-    weir/camsim/stamp.hpp."""
-    decoded = subprocess.run(["ffmpeg", "-loglevel", "error", "-i", "-", "-vf", "crop=176:16:0:0", "-pix_fmt", "gray", "-f",
-                              "rawvideo", "-"], input=jpeg, stdout=subprocess.PIPE, check=True).stdout
-    bits = 0
-    for cell in range(44):
-        top, left = cell // 22 * 8, cell % 22 * 8
-        middle = [decoded[176 * y + x] for y in range(top + 2, top + 6) for x in range(left + 2, left + 6)]
-        bits = bits << 1 | (sum(middle) >= 128 * len(middle))
-    check = 0xA5
-    for byte in (bits >> 8).to_bytes(5, "big"):
-        check ^= byte
-        for _ in range(8):
-            check = (check << 1 ^ 0x07 if check & 0x80 else check << 1) & 0xFF
-    return bits >> 28 if check == bits & 0xFF else None
+    """The number painted into a picture's corner, by its pixels; None where it cannot be read."""
+    convert = ["-vf", "crop=176:16:0:0", "-pix_fmt", "gray", "-f", "rawvideo", "-"]
+    luma = subprocess.run(["ffmpeg", "-loglevel", "error", "-i", "-", *convert], input=jpeg,
+                          stdout=subprocess.PIPE, check=True).stdout
+    middles = [[luma[176 * (8 * row + y) + 8 * column + x] for y in range(2, 6) for x in range(2, 6)]
+               for row in range(2) for column in range(22)]
+    return worker_stamp.number_of(sum(middle) >= 128 * len(middle) for middle in middles)
 
 
 def clock_offsets(worker, cameras, looks):
@@ -220,14 +213,14 @@ def latency(build, quick, report):
     what = f"{count} cameras, {fps} pictures a second each"
     report.say(f"latency: {len(ages)} events, {len(offsets)} pictures read, capture times differ by {offset:.1f} ms")
     for share, target in ((0.5, None), (0.95, ("<", 20))):
-        report.add(f"latency.publish.p{share * 100:.0f}", f"from a decoded picture to its event handed to the bus, detector"
-                   f" left out; {what}", "ms", 1000 * histogram_quantile(grown, "weir_publish_latency_seconds", share),
-                   target)
-    report.add("latency.capture_offset", "the worker's capture time against the true one, read from the pixels (its median)",
-               "ms", offset)
+        took_s = histogram_quantile(grown, "weir_publish_latency_seconds", share)
+        report.add(f"latency.publish.p{share * 100:.0f}", f"from a decoded picture to its event handed to the bus,"
+                   f" detector left out; {what}", "ms", 1000 * took_s, target)
+    report.add("latency.capture_offset", "median of the worker's capture times against the true ones, read from the"
+               " pixels", "ms", offset)
     for share in (0.5, 0.95):
-        report.add(f"latency.capture_to_event.p{share * 100:.0f}", f"from capture (by the pixels) to the event outside the"
-                   f" worker, detector included; {what}", "ms", quantile(ages, share))
+        report.add(f"latency.capture_to_event.p{share * 100:.0f}", f"from capture (by the pixels) to the event outside"
+                   f" the worker, detector included; {what}", "ms", quantile(ages, share))
 
 
 def run(build, quick, report):

@@ -88,13 +88,13 @@ class Worker:
         config = {"runner_id": "bench", "control_token": TOKEN, "sources": sources}
         (folder / "shard.json").write_text(json.dumps(config))
         self.log = open(folder / "worker.log", "wb")
-        self.words = [build / "src/apps/weir-worker", "shard", "--config", folder / "shard.json", "--print", "--state-dir",
-                      folder / "state", "--models-dir", MODEL.parent, "--library-dir", LIBRARY.parent,
-                      "--prom-worker-port", "0", *flags]
+        self.words = [build / "src/apps/weir-worker", "shard", "--config", folder / "shard.json", "--print",
+                      "--state-dir", folder / "state", "--models-dir", MODEL.parent, "--library-dir", LIBRARY.parent,
+                      "--prom-worker-port", "0", "--lifeline-fd", "0", *flags]
         self.events = []
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=self.log)
+        self.process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log)
         self.pid = self.process.pid
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -109,8 +109,8 @@ class Worker:
     def __exit__(self, *_):
         end(self.process)
         self.reader.join()
-        self.process.stdout.close()
-        self.log.close()
+        for each in (self.process.stdin, self.process.stdout, self.log):
+            each.close()
 
     def read(self):
         for line in self.process.stdout:
@@ -126,7 +126,8 @@ class Worker:
         return False
 
     def state(self):
-        return {each["camera_uuid"]: each for each in json.loads(ask(f"{self.address}/state", token=TOKEN)[0])["cameras"]}
+        state = json.loads(ask(f"{self.address}/state", token=TOKEN)[0])
+        return {each["camera_uuid"]: each for each in state["cameras"]}
 
     def streaming(self):
         return all(each["state"] == "STREAMING" and each["received"] > 0 for each in self.state().values())

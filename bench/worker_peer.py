@@ -1,5 +1,5 @@
-"""The usual Python pipeline, as a peer: one OpenCV capture thread a camera with a slot for its newest frame, one loop that
-runs the model. Prints one JSON line for each frame it looked at; ends with its standard input.
+"""The usual Python pipeline, as a peer: one OpenCV capture thread a camera with a slot for its newest frame, one loop
+that runs the model. Prints one JSON line for each frame it looked at; ends with its standard input.
 
     python worker_peer.py litert|tflite_runtime|roboflow MODEL MAX_FPS MIN_SCORE CAMERA=URL…
 
@@ -10,12 +10,16 @@ import os
 import sys
 import threading
 import time
+import warnings
 import zipfile
 
+sys.dont_write_bytecode = True  # the checkout stays as it was
 os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = "rtsp_transport;tcp"
 
 import cv2  # noqa: E402
 import numpy  # noqa: E402
+
+import worker_stamp  # noqa: E402
 
 
 class Model:
@@ -76,19 +80,14 @@ class Capture(threading.Thread):
 
 
 def stamped_number(frame):
-    """The number that a simulated camera painted into the corner of its frame; see weir/camsim/stamp.hpp."""
+    """The number that a simulated camera painted into the corner of its frame."""
     cells = frame[:16, :176, 1].reshape(2, 8, 22, 8)[:, 2:6, :, 2:6].mean(axis=(1, 3)) >= 128
-    bits = int("".join("1" if cell else "0" for cell in cells.ravel()), 2)
-    check = 0xA5
-    for byte in (bits >> 8).to_bytes(5, "big"):
-        check ^= byte
-        for _ in range(8):
-            check = (check << 1 ^ 0x07 if check & 0x80 else check << 1) & 0xFF
-    return bits >> 28 if check == bits & 0xFF else None
+    return worker_stamp.number_of(cells.ravel())
 
 
 def tell(camera, ts, frame, found):
-    print(json.dumps({"camera_uuid": camera, "ts": ts, "number": stamped_number(frame), "detections": found}), flush=True)
+    event = {"camera_uuid": camera, "ts": ts, "number": stamped_number(frame), "detections": found}
+    print(json.dumps(event), flush=True)
 
 
 def run_threads(model, cameras, max_fps):
@@ -106,6 +105,7 @@ def run_threads(model, cameras, max_fps):
 
 def run_roboflow(model, cameras, max_fps):
     from inference import InferencePipeline
+    warnings.simplefilter("ignore")  # one for each frame would be counted as work
 
     def told(found, frames):
         for each, frame in zip(found, frames):

@@ -1,4 +1,4 @@
-"""The part of benchmark `worker` that measures against Python: how many cameras a core keeps, at the same detections."""
+"""The part of benchmark `worker` that measures against Python: how many cameras a core keeps, at which detections."""
 import json
 import pathlib
 import subprocess
@@ -13,12 +13,14 @@ from worker_parts import MODEL, ROOT, Cameras, Window, Worker, end, wait_until
 FPS, CAMERAS, MIN_SCORE = 10, 2, 0.3
 SETTLE_S = 4
 VENV = ROOT / "build/bench-venv"
-# The second runtime is the last of its name, the first is what it is called today; both load this NumPy. Roboflow's newest
-# package takes pip many minutes to resolve; this one has the same pipeline.
+# The second runtime is the last of its name, the first is what it is called today; both load this NumPy. Roboflow's
+# newest package takes pip many minutes to resolve; this one has the same pipeline.
 PACKAGES = {"litert": ["opencv-python-headless==4.10.0.84", "numpy==1.26.4", "ai-edge-litert"],
             "tflite_runtime": ["opencv-python-headless==4.10.0.84", "numpy==1.26.4", "tflite-runtime==2.14.0"],
-            "roboflow": ["onnxruntime", "setuptools<81", "ai-edge-litert", "inference-core==0.9.23"]}
-NAMES = {"litert": "OpenCV capture threads and LiteRT", "tflite_runtime": "OpenCV capture threads and tflite-runtime 2.14",
+            "roboflow": ["onnxruntime", "setuptools<81", "supervision==0.20.0", "ai-edge-litert",
+                         "inference-core==0.9.23"]}
+NAMES = {"litert": "OpenCV capture threads and LiteRT",
+         "tflite_runtime": "OpenCV capture threads and tflite-runtime 2.14",
          "roboflow": "Roboflow's InferencePipeline with LiteRT as its custom logic"}
 INSTALL_S = 300
 
@@ -37,8 +39,8 @@ def python_with(peer):
         return python
     try:
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, capture_output=True, text=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES[peer]], check=True,
-                       capture_output=True, text=True, timeout=INSTALL_S)
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES[peer]],
+                       check=True, capture_output=True, text=True, timeout=INSTALL_S)
     except subprocess.TimeoutExpired:
         why = f"pip did not finish installing {PACKAGES[peer][-1]} within {INSTALL_S} s"
         done.write_text(why)  # it would take as long the next time
@@ -135,56 +137,86 @@ def found_share(wanted, given, slack):
 
 # ---- cameras a core ----
 
+class Rounds:
+    """What one contestant did: cameras a core, resident MB, and what it saw in which frame."""
+
+    def __init__(self):
+        self.cameras, self.memory, self.frames = [], [], {}
+
+    def add(self, cameras, memory, frames):
+        self.cameras.append(cameras)
+        self.memory.append(memory)
+        self.frames.update(frames)
+
+
 def weir_round(build, folder, cameras, source, seconds):
-    """Cameras a core, events, MB. A picture that was replaced before anyone looked at it counts against it."""
+    """A picture that was replaced before anyone looked at it counts against it."""
     with Worker(build, folder, cameras.urls(), source) as worker:
         time.sleep(SETTLE_S)
         window = Window(seconds, cpu=worker.cpu, inferred=lambda: worker.total("inferred"),
                         dropped=lambda: worker.total("dropped"))
         kept = window.inferred / max(1, window.inferred + window.dropped)
-        return CAMERAS * kept * window.seconds / window.cpu, [event for _, event in worker.events], worker.memory()
+        events = [event for _, event in worker.events]
+        return CAMERAS * kept * window.seconds / window.cpu, worker.memory(), frames_of(events, cameras)
 
 
 def peer_round(folder, python, peer, cameras, seconds):
-    """The same of a peer, which should have looked at every frame."""
+    """A peer should look at every frame; those that it leaves out count against it."""
     with Peer(folder, python, peer, cameras.urls()) as running:
         time.sleep(SETTLE_S)
         window = Window(seconds, cpu=running.cpu, inferred=lambda: len(running.events))
         kept = min(1, window.inferred / (CAMERAS * FPS * window.seconds))
-        return CAMERAS * kept * window.seconds / window.cpu, running.events, memory_mb(running.pid)
+        return CAMERAS * kept * window.seconds / window.cpu, memory_mb(running.pid), frames_of(running.events, cameras)
 
 
-def compare(report, build, quick, python, peer, id, what, profile, source, bound, slack):
-    rounds, seconds = (1, 20) if quick else (3, 40)
-    ours, theirs, our_frames, their_frames, our_mb, their_mb = [], [], {}, {}, [], []
-    with Folder() as folder, Cameras(build, folder, [profile] * CAMERAS) as cameras:
-        for _ in range(rounds):
-            value, events, size = weir_round(build, folder, cameras, source, seconds)
-            ours.append(value), our_mb.append(size), our_frames.update(frames_of(events, cameras))
-            value, events, size = peer_round(folder, python, peer, cameras, seconds)
-            theirs.append(value), their_mb.append(size), their_frames.update(frames_of(events, cameras))
-            report.say(f"{id}: {ours[-1]:.2f} cameras a core, {NAMES[peer]} {theirs[-1]:.2f}")
-    report.add(id, f"{what}: cameras of 768x576 that one core keeps at {FPS} fps, same model", "cameras", ours, peer=NAMES[peer],
-               peer_value=theirs, ratio_target=(">=", bound))
-    report.add(f"{id}.memory", "resident size then", "MB", our_mb, peer=NAMES[peer], peer_value=their_mb)
-    share, seen = found_share(their_frames, our_frames, slack)
+def add_comparison(report, id, what, ours, theirs, name, bound, slack):
+    report.add(id, f"{what}: cameras of 768x576 that one core keeps at {FPS} fps, same model", "cameras", ours.cameras,
+               peer=name, peer_value=theirs.cameras, ratio_target=(">=", bound))
+    report.add(f"{id}.memory", f"resident size with {CAMERAS} cameras", "MB", ours.memory, peer=name,
+               peer_value=theirs.memory)
+    share, seen = found_share(theirs.frames, ours.frames, slack)
     report.add(f"{id}.found", f"of {seen:,} detections of the peer, how many Weir has as well", "%", share)
-    share, seen = found_share(our_frames, their_frames, slack)
+    share, seen = found_share(ours.frames, theirs.frames, slack)
     report.add(f"{id}.peer_found", f"of {seen:,} detections of Weir, how many the peer has as well", "%", share)
 
 
+def compare(report, build, quick, pythons, id, what, profile, source, bound, slack):
+    """Rounds in which Weir and all peers take turns; what they cost is processor time, so they need no equal speed."""
+    rounds, seconds = 1 if quick else 3, 20
+    ours, theirs = Rounds(), {peer: Rounds() for peer in pythons}
+    with Folder() as folder, Cameras(build, folder, [profile] * CAMERAS) as cameras:
+        for _ in range(rounds):
+            ours.add(*weir_round(build, folder, cameras, source, seconds))
+            report.say(f"{id}: {ours.cameras[-1]:.2f} cameras a core")
+            for peer in list(theirs):
+                try:
+                    theirs[peer].add(*peer_round(folder, pythons[peer], peer, cameras, seconds))
+                    report.say(f"{id}: {NAMES[peer]} {theirs[peer].cameras[-1]:.2f}")
+                except Skipped as why:
+                    skip(report, peer, f"{id}.{peer}", why)
+                    del theirs[peer]
+    for peer, rounds_of_it in theirs.items():
+        add_comparison(report, f"{id}.{peer}", what, ours, rounds_of_it, NAMES[peer], bound, slack)
+
+
+def skip(report, peer, id, why):
+    report.say(f"{id}: skipped: {why}")
+    report.add(id, "cameras a core", "cameras", None, peer=f"{NAMES[peer]}, skipped: {why}")
+
+
 def run(build, quick, report):
-    profile = f"width=768,height=576,fps={FPS},keyframe_s=1,seconds=20"
-    common = {"max_fps": FPS, "min_score": MIN_SCORE}
+    pythons = {}
     for peer in PACKAGES:
         try:
-            python = python_with(peer)
-            compare(report, build, quick, python, peer, f"python.{peer}.every_frame", "every frame looked at", profile,
-                    {**common, "decode": "full", "motion_gating": {"enabled": False}}, 1.2, 1)
-            # No number is painted into a scene that must stand still: frames are known by their times, less exactly.
-            compare(report, build, quick, python, peer, f"python.{peer}.half_still", "still for half of the time, motion"
-                    " gate and adaptive decoding on", profile + ",scene=halfstill,stamp=false",
-                    {**common, "decode": "adaptive"}, 2, 3)
+            pythons[peer] = python_with(peer)
         except Skipped as why:
-            report.say(f"python.{peer}: skipped: {why}")
-            report.add(f"python.{peer}", "cameras a core", "cameras", None, peer=f"{NAMES[peer]}, skipped: {why}")
+            skip(report, peer, f"python.{peer}", why)
+    if not pythons:
+        return
+    profile = f"width=768,height=576,fps={FPS},keyframe_s=1,seconds=20"
+    common = {"max_fps": FPS, "min_score": MIN_SCORE}
+    compare(report, build, quick, pythons, "python.every_frame", "every frame looked at", profile,
+            {**common, "decode": "full", "motion_gating": {"enabled": False}}, 1.2, 1)
+    # No number is painted into a scene that must stand still: frames are known by their times, less exactly.
+    compare(report, build, quick, pythons, "python.half_still", "still for half of the time, motion gate and adaptive"
+            " decoding on", profile + ",scene=halfstill,stamp=false", {**common, "decode": "adaptive"}, 2, 3)

@@ -4,7 +4,7 @@
 //   fuzz --target h264 --replay FILE                                    the input of a finding
 //
 // The runs are a child's. However it ends, the input it was working on is left behind as a file that replays it. Only
-// leaks are found at the end of all runs; --seed and --runs narrow them down.
+// leaks are found later, at the end of a few hundred runs; --seed and --runs narrow them down.
 // Under WEIR_LONG a run without --seconds takes ten minutes instead of 15 seconds.
 #include "black_box.hpp"
 
@@ -21,16 +21,22 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 // What a sanitizer's report needs: a stack for failed assertions too, and an end to pictures of any size.
 extern "C" const char* __asan_default_options() { return "handle_abort=1:hard_rss_limit_mb=3000"; }
 // FFmpeg's RTP reader loses a timestamp of 104 bytes for each packet that it refuses after a sender report.
+extern "C" const char* __lsan_default_options() { return "print_suppressions=0"; }
 extern "C" const char* __lsan_default_suppressions() { return "leak:av_packet_add_side_data"; }
 
 namespace weir::fuzz {
 namespace {
 
 constexpr Duration kRunMax = 30s;  // far above what any single input takes, on a busy machine too
+
+constexpr std::uint64_t kLeakRuns = 250, kFewRuns = 100;
 
 struct Arguments {
   std::string target, replay;
@@ -60,6 +66,14 @@ std::optional<Arguments> parse(int argc, char** argv) {
   return argc % 2 == 1 && known ? std::optional(args) : std::nullopt;
 }
 
+bool leaked() {
+#ifdef __SANITIZE_ADDRESS__
+  return __lsan_do_recoverable_leak_check() != 0;
+#else
+  return false;
+#endif
+}
+
 void run_once(Target& target, const Input& input) {
   try {
     target.run(input);
@@ -79,10 +93,13 @@ void run_seeds(const Arguments& args, BlackBox& box) {
     Input input = target->draw(mutate);
     box.put(args.seed + runs, input);
     run_once(*target, input);
+    if (runs % kLeakRuns == kLeakRuns - 1)
+      check(!leaked(), fmt::format("one of the last {} inputs leaked memory", kLeakRuns));
   }
   box.start_waiting();
   fmt::print("NOTE: {} inputs from seed {} in {:.0f} s: {}\n", runs, args.seed, seconds(boot_now() - start),
              target->finish());
+  check(runs < kFewRuns || target->conclusive(), "the changes are too many or too few to show anything");
 }
 
 void replay(const Arguments& args, BlackBox& box) {
@@ -98,15 +115,16 @@ void replay(const Arguments& args, BlackBox& box) {
 }
 
 int work(const Arguments& args, BlackBox& box) {
+  int found = 0;
   try {
     if (args.replay.empty()) run_seeds(args, box);
     else replay(args, box);
-    std::fflush(stdout);  // a leak, which is looked for at the very end, would swallow it
-    return 0;
   } catch (const Finding& finding) {
     fmt::print("FINDING: {}\n", finding.what());
-    return 1;
+    found = 1;
   }
+  std::fflush(stdout);  // a leak, which is looked for at the very end, would swallow it
+  return found;
 }
 
 // Waits for the child, and for each of its runs no longer than a run may take. Whether it ended well.
@@ -124,6 +142,7 @@ bool supervise(pid_t child, const BlackBox& box) {
     }
     return false;
   }
+  if (WIFSIGNALED(status)) fmt::print("FINDING: the runs were ended by {}\n", strsignal(WTERMSIG(status)));
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 

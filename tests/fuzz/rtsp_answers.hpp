@@ -22,6 +22,7 @@ class RtspAnswers {
     std::string description;
     std::vector<std::string> packets;  // interleaved
   };
+  Input changed(Mutator& mutate) const;
   std::string media(Mutator& mutate, const Stream& stream) const;
 
   std::vector<Stream> streams_;

@@ -27,8 +27,10 @@ class Target {
   virtual ~Target() = default;
   virtual Input draw(Mutator& mutate) = 0;
   virtual void run(const Input& input) = 0;
-  // What the runs reached, in a few words; a Finding where it was too little to have shown anything.
+  // What the runs reached, in a few words.
   virtual std::string finish() = 0;
+  // Whether that is enough for many runs to have shown anything: some inputs were taken, some refused.
+  virtual bool conclusive() const = 0;
 };
 
 std::unique_ptr<Target> make_shard_target();

@@ -51,7 +51,8 @@ TEST(WorkerLoad, FiveBrokenCamerasOfSixteen_LeaveTheElevenOthersAtFullRate) {
         if (manager.renew(name)) leases.push_back(manager.lease(name));
       EXPECT_EQ(worker.post("/leases", {{"items", leases}}).status, 200);
     }
-    for (const auto& camera : worker.state().at("cameras").as_array())
+    boost::json::object state = worker.state();
+    for (const auto& camera : state.at("cameras").as_array())
       if (received.contains(std::string(camera.at("camera_uuid").as_string())))
         oldest = std::max(oldest, camera.at("last_frame_age_s").to_number<double>());
     return boot_now() - began > length;

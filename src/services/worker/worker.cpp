@@ -79,7 +79,7 @@ void Worker::add(Source source) {
   if (lease) grant(*lease);
 }
 
-void Worker::stop_task(const CameraId& camera) {
+void Worker::stop_task(CameraId camera) {
   auto found = tasks_.find(camera);
   found->second.task->stop();
   ending_.push_back(found->second.task);

@@ -71,7 +71,7 @@ class Worker {
     Instant next_summary{};
   };
   void start(Source source, std::optional<LeaseGrant> lease);
-  void stop_task(const CameraId& camera);
+  void stop_task(CameraId camera);  // by value: its own key goes with it
   void look_after(Camera& camera, Instant now);
   json::object describe(const Camera& camera, Instant now) const;
 
