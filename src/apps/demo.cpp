@@ -52,7 +52,8 @@ asio::awaitable<Status> Demo::put_camera(const std::string& name, const std::str
 
 asio::awaitable<Status> Demo::start(int cameras, const std::string& footage) {
   std::vector<std::string> arguments{"--cameras", std::to_string(cameras), "--footage", footage, "--listen",
-                                     "127.0.0.1:0", "--control", "127.0.0.1:0", "--exit-with-stdin"};
+                                     "127.0.0.1:0", "--control", "127.0.0.1:0", "--exit-with-stdin",
+                                     "--profile", "stamp=false"};  // a picture as a camera would show it
   CO_TRY(child, ChildProcess::start(io_, helper_path("camsim"), arguments, {}));
   camsim_.emplace(std::move(child));
   auto answer = co_await (camsim_->read_line() || clock_.wait(kReadyLimit));

@@ -68,6 +68,7 @@ std::string welcome(const std::string& url, const std::string& state_dir) {
       "  token   {weir} token --role admin --sub me {where}\n"
       "\n"
       "Try, in another terminal:\n"
+      "  {weir} events --follow 'detections.#' {where}\n"
       "  {weir} tenant add t-01 {where}\n"
       "  {weir} site add site-A --tenant t-01 {where}\n"
       "  {weir} camera add --tenant t-01 --site site-A --id cam-1 rtsp://10.0.0.7/stream1 {where}\n"
@@ -293,6 +294,7 @@ Result<int> up(const Arguments& arguments) {
   bool terminal = ::isatty(1) == 1 && ::isatty(2) == 1;
   if (terminal) {
     TRY(path, log_to_file(state_dir));
+    TRY(again, configure_logging(settings));  // a file gets JSON
     print_line("The log goes to " + path + ".");
   }
   LocalRunnerSettings runner = runner_settings(settings, url);
