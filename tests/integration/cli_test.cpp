@@ -266,6 +266,8 @@ TEST_F(CliUp, PlacesAndCameras_AreManaged) {
 }
 
 TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
+  // The runner of `weir up` would take the camera first.
+  ASSERT_TRUE(eventually(10s, [&] { return run("node cordon local").code == 0; }));
   done("tenant add t-01");
   done("site add site-A --tenant t-01");
   done("camera add --tenant t-01 --site site-A --id cam-1 rtsp://camera.example/1");

@@ -15,6 +15,8 @@ constexpr int kThreshold = 18;  // grey levels that make a pixel a changed one
 // in the mean, a body does not.
 constexpr int kCellThreshold = 13;
 constexpr int kLooksALevel = 2;  // the background moves by one level in this many looks
+constexpr int kStillMean = 4;    // grey levels a pixel: a cell that differs no more from the last look stands still
+constexpr int kStillLooks = 24;  // after so many looks it belongs to the background; a slow walker has moved on by then
 constexpr int kLightJump = 12;   // a change of light by so many levels is an event, less is followed silently
 constexpr int kBlock = 4, kBlocksApart = 16;  // pixels of the averaged picture: samples of the light
 constexpr double kEverywhere = 0.6;           // share of cells beyond which there is no background left to compare with
@@ -27,6 +29,14 @@ void average_pairs(const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* _
 
 void add_row(const std::uint8_t* src, std::uint16_t* __restrict sums, int count) {
   for (int i = 0; i < count; ++i) sums[i] = static_cast<std::uint16_t>(sums[i] + src[i]);
+}
+
+// Adds up by column how much a row differs from the last look.
+void compare_looks(const std::uint8_t* now, const std::uint8_t* before, std::uint16_t* __restrict sums, int count) {
+  for (int i = 0; i < count; ++i) {
+    std::uint8_t above = now[i] > before[i] ? now[i] - before[i] : 0, below = before[i] > now[i] ? before[i] - now[i] : 0;
+    sums[i] = static_cast<std::uint16_t>(sums[i] + (above | below));
+  }
 }
 
 // Adds up changed pixels and differences by column, and lets the background follow by `move` (0 or 1) levels.
@@ -58,9 +68,12 @@ void MotionGate::start_over(int width, int height) {
   size_t pixels = static_cast<size_t>(columns_) * static_cast<size_t>(rows_);
   now_.assign(pixels, 0);
   background_.assign(pixels, 0);
+  before_.assign(pixels, 0);
   row_counts_.assign(static_cast<size_t>(cells_x_ * cell_), 0);
   row_sums_.assign(static_cast<size_t>(cells_x_ * cell_), 0);
+  row_moves_.assign(static_cast<size_t>(cells_x_ * cell_), 0);
   cell_counts_.assign(static_cast<size_t>(cells_x_) * static_cast<size_t>(cells_y_), 0);
+  still_looks_.assign(cell_counts_.size(), 0);
   column_sums_.assign(static_cast<size_t>(columns_ * step_), 0);
 }
 
@@ -112,21 +125,43 @@ void MotionGate::compare(bool learn) {
   for (int cy = 0; cy < cells_y_; ++cy) {
     std::ranges::fill(row_counts_, 0);
     std::ranges::fill(row_sums_, 0);
+    std::ranges::fill(row_moves_, 0);
     for (int y = cy * cell_; y < std::min(rows_, (cy + 1) * cell_); ++y) {
       std::ptrdiff_t at = static_cast<std::ptrdiff_t>(y) * columns_;
+      compare_looks(now_.data() + at, before_.data() + at, row_moves_.data(), columns_);
       compare_row(now_.data() + at, background_.data() + at, row_counts_.data(), row_sums_.data(), learn ? 1 : 0,
                   columns_);
     }
     for (int cx = 0; cx < cells_x_; ++cx) {
-      int changed = 0, sum = 0;
+      int changed = 0, sum = 0, moves = 0;
       for (int i = cx * cell_; i < (cx + 1) * cell_; ++i) {
         changed += row_counts_[static_cast<size_t>(i)];
         sum += row_sums_[static_cast<size_t>(i)];
+        moves += row_moves_[static_cast<size_t>(i)];
       }
       bool real = changed > few && std::abs(sum) >= kCellThreshold * pixels;
+      if (settled(cx, cy, moves <= kStillMean * pixels) && real) {
+        take_in(cx, cy);
+        real = false;
+      }
       if (changed * 2 >= pixels) changed = pixels;  // a body has spots of the background's own grey
       cell_counts_[static_cast<size_t>(cy * cells_x_ + cx)] = static_cast<std::uint16_t>(real ? changed : 0);
     }
+  }
+}
+
+// Whether the cell has stood still for long enough to belong to the background.
+bool MotionGate::settled(int cx, int cy, bool still) {
+  std::uint8_t& looks = still_looks_[static_cast<size_t>(cy * cells_x_ + cx)];
+  looks = static_cast<std::uint8_t>(still ? std::min(looks + 1, kStillLooks) : 0);
+  return looks == kStillLooks;
+}
+
+void MotionGate::take_in(int cx, int cy) {
+  int width = std::min(cell_, columns_ - cx * cell_);
+  for (int y = cy * cell_; y < std::min(rows_, (cy + 1) * cell_); ++y) {
+    std::ptrdiff_t at = static_cast<std::ptrdiff_t>(y) * columns_ + cx * cell_;
+    std::copy_n(now_.begin() + at, width, background_.begin() + at);
   }
 }
 
@@ -177,6 +212,7 @@ Verdict MotionGate::look(const std::uint8_t* luma, std::ptrdiff_t stride, int wi
   if (first) start_over(width, height);
   shrink(luma, stride);
   std::int64_t area = changed_area(first);
+  std::swap(before_, now_);
   bool moved = area > 0 && area >= settings_.min_area_px;
   looks_since_motion_ = moved ? 0 : looks_since_motion_ + 1;
   return {moved, looks_since_motion_ <= settings_.cooldown_frames, area};

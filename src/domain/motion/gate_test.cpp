@@ -135,6 +135,14 @@ TEST(MotionGate, WhatStandsStillFadesIn_AndIsMotionAgainWhenItLeaves) {
   EXPECT_TRUE(show(gate, kScene).moved);
 }
 
+TEST(MotionGate, WhoeverFreezes_IsTakenIntoTheBackgroundAfter24Looks_NotBefore) {
+  MotionGate gate = settled(MotionGating{}, kScene);
+  Painting person = kScene.with(100, 60, 48, 120, 90);
+  for (int look = 0; look < 24; ++look) EXPECT_TRUE(show(gate, person).moved) << look;
+  EXPECT_FALSE(show(gate, person).moved);
+  EXPECT_TRUE(show(gate, kScene).moved) << "it leaves";
+}
+
 TEST(MotionGate, ASlowWalkerKeepsItOpen_AtAnyFrameRate) {
   for (int pixels_a_look : {1, 3, 10, 40}) {
     MotionGate gate = settled(MotionGating{}, kScene);

@@ -1,10 +1,10 @@
 // MotionGate: whether enough moves in a camera's picture to be worth a look.
 //
 // A picture is averaged down (1/`downscale`, rounded to a whole number of pixels) and compared with a background that
-// follows it one grey level every few looks: what stands still fades into it, noise of sensor and codec stays below the
-// threshold, a slow change of light is followed, and things that come, go or walk stand out against it, whether
-// pictures come at 25 a second or only as keyframes. Light that changes everywhere at once is taken out first. Changed
-// pixels that lie together form a patch; a patch of at least `min_area_px` pixels of the whole picture is motion. It is
+// follows it one grey level every few looks, and takes in what has stood still for 24 of them: noise of sensor and
+// codec stays below the threshold, a slow change of light is followed, and things that come, go or walk stand out
+// against it, whether pictures come at 25 a second or only as keyframes. Light that changes everywhere at once is taken
+// out first. Changed pixels that lie together form a patch; a patch of at least `min_area_px` pixels of the whole picture is motion. It is
 // measured in cells of 8 by 8 pixels, so that a small one may count up to 0.4 times too large, rather than too small.
 //
 // What cannot be compared counts as motion once: the first picture, one of another size, a picture that changed nearly
@@ -39,6 +39,8 @@ class MotionGate {
   int light_change() const;
   void follow_light(int levels);
   void compare(bool learn);
+  bool settled(int cx, int cy, bool still);
+  void take_in(int cx, int cy);
   std::int64_t largest_patch_px();
   std::int64_t changed_area(bool first);
 
@@ -46,9 +48,11 @@ class MotionGate {
   int width_ = 0, height_ = 0;                // of the picture
   int step_ = 1, columns_ = 0, rows_ = 0;     // pixels averaged into one, and the averaged picture
   int cell_ = 1, cells_x_ = 0, cells_y_ = 0;  // averaged pixels along a cell's side, and how many cells
-  std::vector<std::uint8_t> now_, background_;
+  std::vector<std::uint8_t> now_, before_, background_;
   std::vector<std::uint8_t> row_counts_;    // changed pixels by column, of one row of cells
   std::vector<std::int16_t> row_sums_;      // differences by column, of one row of cells
+  std::vector<std::uint16_t> row_moves_;    // differences from the last look by column, of one row of cells
+  std::vector<std::uint8_t> still_looks_;   // by cell: for how many looks it has not changed
   std::vector<std::uint16_t> cell_counts_;  // changed pixels by cell; too few of them count as none
   std::vector<std::uint16_t> column_sums_;
   std::vector<std::int32_t> pending_;  // cells of the patch being measured
