@@ -167,13 +167,13 @@ void Feed::push_sound(WallTime now) {
 
 Feeder::Feeder() : thread_([this] { run(); }) {}
 
-Feeder::~Feeder() {
+void Feeder::stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Feeder::add(std::shared_ptr<Feed> feed) {

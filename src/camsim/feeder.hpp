@@ -72,7 +72,9 @@ class Feed {
 class Feeder {
  public:
   Feeder();
-  ~Feeder();
+  ~Feeder() { stop(); }
+  // Nothing is fed any more. Pipelines that GStreamer takes down later may still call the rest.
+  void stop();
   void add(std::shared_ptr<Feed> feed);
   void remove(const std::shared_ptr<Feed>& feed);
   void wake();

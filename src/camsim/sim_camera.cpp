@@ -64,7 +64,7 @@ GstPadProbeReturn on_rtp(GstPad*, GstPadProbeInfo* info, gpointer data) {
 struct Attached {
   std::shared_ptr<CameraLive> camera;
   std::shared_ptr<Feed> feed;
-  Feeder* feeder;
+  std::shared_ptr<Feeder> feeder;  // GStreamer takes a pipeline down in a thread of its own, when it likes
 };
 
 void on_pad(GstElement*, GstPad* pad, gpointer data) {
@@ -115,13 +115,13 @@ WallTime tie_to_wall_clock(GstElement* pipeline) {
 
 }  // namespace
 
-SimCamera::SimCamera(CameraSpec spec, const Profile& profile, LoopPtr loop, Feeder& feeder)
+SimCamera::SimCamera(CameraSpec spec, const Profile& profile, LoopPtr loop, std::shared_ptr<Feeder> feeder)
     : spec_(std::move(spec)),
       profile_(profile),
       live_(std::make_shared<CameraLive>(spec_.phase_ms ? Duration(*spec_.phase_ms * 1ms) : phase_of(spec_.name),
                                          spec_.start, std::move(loop))),
       factory_(gst_rtsp_media_factory_new()),
-      feeder_(feeder) {
+      feeder_(std::move(feeder)) {
   gst_rtsp_media_factory_set_launch(factory(), pipeline_text().c_str());
   gst_rtsp_media_factory_add_role(factory(), kViewer, GST_RTSP_PERM_MEDIA_FACTORY_ACCESS, G_TYPE_BOOLEAN, TRUE,
                                   GST_RTSP_PERM_MEDIA_FACTORY_CONSTRUCT, G_TYPE_BOOLEAN, TRUE, nullptr);
@@ -151,7 +151,7 @@ void SimCamera::on_media(GstRTSPMediaFactory*, GstRTSPMedia* media, gpointer dat
   auto video = source("video");
   GstAppSrc* first = video.get();
   auto feed = std::make_shared<Feed>(self->live_, std::move(video), source("audio"), tie_to_wall_clock(pipeline.get()));
-  auto* attached = new Attached{self->live_, feed, &self->feeder_};
+  auto* attached = new Attached{self->live_, feed, self->feeder_};
   g_object_set_data_full(G_OBJECT(media), "weir", attached, [](gpointer old) {
     auto* gone = static_cast<Attached*>(old);
     gone->feeder->remove(gone->feed);
@@ -161,7 +161,7 @@ void SimCamera::on_media(GstRTSPMediaFactory*, GstRTSPMedia* media, gpointer dat
   g_signal_connect(first, "need-data", G_CALLBACK(on_need_data), attached);
   g_signal_connect(media, "new-state", G_CALLBACK(on_state), attached);
   g_signal_connect(media, "unprepared", G_CALLBACK(on_unprepared), attached);
-  self->feeder_.add(std::move(feed));
+  self->feeder_->add(std::move(feed));
 }
 
 void SimCamera::set_fault(const CameraFault& fault, LoopPtr loop) {
@@ -171,7 +171,7 @@ void SimCamera::set_fault(const CameraFault& fault, LoopPtr loop) {
   live_->rate = fault.kind == FaultKind::slow ? fault.rate : 1;
   live_->garbage_frames = fault.kind == FaultKind::garbage ? (fault.frames == 0 ? -1 : fault.frames) : 0;
   gst_rtsp_media_factory_set_launch(factory(), pipeline_text().c_str());
-  feeder_.wake();
+  feeder_->wake();
 }
 
 bool SimCamera::garbage_is_over() const { return fault_.kind == FaultKind::garbage && live_->garbage_frames == 0; }

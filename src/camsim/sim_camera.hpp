@@ -16,7 +16,7 @@ inline constexpr const char* kViewer = "viewer";  // the role that may watch
 
 class SimCamera {
  public:
-  SimCamera(CameraSpec spec, const Profile& profile, LoopPtr loop, Feeder& feeder);
+  SimCamera(CameraSpec spec, const Profile& profile, LoopPtr loop, std::shared_ptr<Feeder> feeder);
   SimCamera(const SimCamera&) = delete;
 
   const std::string& name() const { return spec_.name; }
@@ -38,7 +38,7 @@ class SimCamera {
   const Profile profile_;
   const std::shared_ptr<CameraLive> live_;
   const Ref<GstRTSPMediaFactory> factory_;
-  Feeder& feeder_;
+  const std::shared_ptr<Feeder> feeder_;
   // GLib thread only.
   CameraFault fault_;
 };

@@ -22,8 +22,10 @@ struct Simulator::State {
     init_gst();
   }
 
+  ~State() { feeder->stop(); }
+
   LoopLibrary loops;
-  Feeder feeder;
+  const std::shared_ptr<Feeder> feeder = std::make_shared<Feeder>();
   MainLoop main;
   // GLib thread only.
   Dials dials;
