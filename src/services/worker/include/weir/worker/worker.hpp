@@ -3,7 +3,7 @@
 // It owns a task for each camera, the inference pool and what they share; the publisher belongs to whoever wired it.
 // Cameras come and go live, one without touching another. It decides nothing about ownership: leases are handed to it
 // with absolute deadlines, and without one it looks but does not speak. Usage: construct, `add` sources, spawn `run`,
-// end with `drain` or `abandon`. Loop thread only.
+// end with `drain`. Loop thread only.
 #pragma once
 
 #include "weir/base/clock.hpp"
