@@ -13,7 +13,7 @@ from processes import cpu_seconds, memory_mb
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PARTS = ROOT / "build/parts"
-MODEL, LIBRARY = PARTS / "models/efficientdet-lite0.tflite", PARTS / "lib/libtensorflowlite_c.so"
+MODEL, LIBRARY = PARTS / "models/efficientdet-lite0.tflite", PARTS / "lib/libonnxruntime.so.1"
 TOKEN = "a token of the benchmark alone"
 
 
@@ -124,6 +124,11 @@ class Worker:
                 self.address = "http://" + json.loads(line)["address"]
                 return True
         return False
+
+    def engine(self):
+        """The library that runs its model; None before a picture was looked at."""
+        lines = pathlib.Path(self.log.name).read_text().splitlines()
+        return next((json.loads(line)["engine"] for line in lines if '"detector.engine"' in line), None)
 
     def state(self):
         state = json.loads(ask(f"{self.address}/state", token=TOKEN)[0])

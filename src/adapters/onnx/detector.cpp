@@ -2,7 +2,7 @@
 
 #if __has_include(<onnxruntime_c_api.h>)
 
-#include "runtime.hpp"
+#include "session.hpp"
 #include "yolo.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +34,6 @@ class OnnxDetector final : public Detector {
  private:
   using Visit = std::function<Status(std::span<const float> values, std::span<const std::int64_t> shape)>;
 
-  Status create(const std::string& bytes, int threads);
   Result<Shape> shape_of(const OrtTensorTypeAndShapeInfo* info) const;
   Result<Shape> input_shape() const;
   Status check_input(int threads);
@@ -57,18 +56,6 @@ class OnnxDetector final : public Detector {
   std::vector<std::uint8_t> rgb_;
   std::vector<float> planes_;
 };
-
-Status OnnxDetector::create(const std::string& bytes, int threads) {
-  Handle<OrtSessionOptions> options(api_.ReleaseSessionOptions);
-  TRY(made, runtime_.check(api_.CreateSessionOptions(options.out())));
-  TRY(intra, runtime_.check(api_.SetIntraOpNumThreads(options.get(), threads)));
-  TRY(inter, runtime_.check(api_.SetInterOpNumThreads(options.get(), 1)));
-  // Cameras' threads want the processor while the next picture is not there yet.
-  TRY(spin, runtime_.check(api_.AddSessionConfigEntry(options.get(), "session.intra_op.allow_spinning", "0")));
-  TRY(loaded, runtime_.check(api_.CreateSessionFromArray(runtime_.env(), bytes.data(), bytes.size(), options.get(),
-                                                         session_.out())));
-  return runtime_.check(api_.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, memory_.out()));
-}
 
 Result<Shape> OnnxDetector::shape_of(const OrtTensorTypeAndShapeInfo* info) const {
   Shape shape;
@@ -191,7 +178,8 @@ Status OnnxDetector::read_labels_of(const std::string& labels_file) {
 }
 
 Status OnnxDetector::open(const std::string& bytes, int threads, const std::string& labels_file) {
-  TRY(created, create(bytes, threads));
+  TRY(created, open_session(runtime_, bytes, {.threads = threads}, session_));
+  TRY(placed, runtime_.check(api_.CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, memory_.out())));
   TRY(input, check_input(threads));
   TRY(layout, learn_layout());
   return read_labels_of(labels_file);

@@ -3,8 +3,9 @@
 #if __has_include(<tensorflow/lite/c/c_api.h>)
 
 #include "library.hpp"
-#include "packed_labels.hpp"
 #include "ssd.hpp"
+
+#include "weir/tflite/labels.hpp"
 
 #include <fmt/format.h>
 
@@ -175,13 +176,6 @@ class TfliteDetector final : public Detector {
   std::vector<std::string> labels_;
   Session session_;
 };
-
-Result<std::vector<std::string>> labels_of(const ModelFiles& files, const std::string& bytes) {
-  if (!files.labels.empty()) return read_labels(files.labels);
-  auto labels = packed_labels(bytes);
-  if (labels.empty()) return model_failure(fmt::format("{} carries no labels: name a file that does", files.model));
-  return labels;
-}
 
 }  // namespace
 

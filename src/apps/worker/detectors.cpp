@@ -1,10 +1,15 @@
 #include "detectors.hpp"
 
+#include "weir/base/log.hpp"
 #include "weir/onnx/detector.hpp"
+#include "weir/onnx/translated.hpp"
 #include "weir/opencv/hog.hpp"
 #include "weir/tflite/detector.hpp"
+#include "weir/tflite/labels.hpp"
 
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 namespace weir::apps {
 
@@ -24,6 +29,8 @@ std::string hog_module() {
   fs::path beside = fs::read_symlink("/proc/self/exe", unknown).parent_path() / "weir-hog.so";
   return fs::exists(beside, unknown) ? beside.string() : (prefix() / "lib/weir/weir-hog.so").string();
 }
+
+constexpr const char *kTflite = "libtensorflowlite_c.so", *kOnnx = "libonnxruntime.so.1";
 
 std::string chosen(const Settings& settings, std::string_view name, const fs::path& beside) {
   std::string set = settings.text(name);
@@ -47,6 +54,31 @@ ModelFiles files_of(const DetectorFolders& folders, const camera::Model& model, 
           .labels = fs::exists(labels, unknown) ? labels.string() : ""};
 }
 
+// Says which library runs a model, once for as long as that is the same: threads, and cameras that come back, ask
+// often.
+void tell_engine(const std::string& model, const std::string& engine, const std::string& why) {
+  static std::mutex mutex;
+  static auto& told = *new std::map<std::string, std::string>;
+  std::lock_guard lock(mutex);
+  if (std::exchange(told[model], engine + why) == engine + why) return;
+  log::info("detector.engine", why).with("model", model).with("engine", engine);
+}
+
+// A .tflite model runs on ONNX Runtime, which is faster, where that is there and the model is one that it can be given;
+// on TensorFlow Lite everywhere else.
+Result<std::unique_ptr<Detector>> make_tflite(const DetectorFolders& folders, const ModelFiles& files) {
+  TRY(bytes, read_model(files.model));
+  TRY(labels, tflite::labels_of(files, bytes));
+  auto fast = onnx::make_translated(library(folders, kOnnx), bytes, std::move(labels));
+  if (fast) {
+    tell_engine(files.model, "ONNX Runtime", "");
+    return fast;
+  }
+  TRY(usual, tflite::make(files, 1));
+  tell_engine(files.model, "TensorFlow Lite", "not on ONNX Runtime: " + fast.error().message);
+  return std::move(usual);
+}
+
 }  // namespace
 
 DetectorFolders detector_folders(const Settings& settings) {
@@ -57,9 +89,8 @@ DetectorFolders detector_folders(const Settings& settings) {
 DetectorFactory detector_factory(DetectorFolders folders) {
   return [folders = std::move(folders)](const camera::Model& model) -> Result<std::unique_ptr<Detector>> {
     if (model.detector == "tflite")
-      return tflite::make(files_of(folders, model, "efficientdet-lite0", ".tflite", "libtensorflowlite_c.so"), 1);
-    if (model.detector == "onnx")
-      return onnx::make(files_of(folders, model, "yolo11n", ".onnx", "libonnxruntime.so.1"), 1);
+      return make_tflite(folders, files_of(folders, model, "efficientdet-lite0", ".tflite", kTflite));
+    if (model.detector == "onnx") return onnx::make(files_of(folders, model, "yolo11n", ".onnx", kOnnx), 1);
     if (model.detector == "hog") return opencv::make_hog({.library = hog_module()}, 1);
     return stream_failure(restart::StreamErrorCode::model_error, "there is no detector of that name");
   };
