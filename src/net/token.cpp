@@ -163,6 +163,7 @@ Result<Claims> read_claims(const json::object& claims, WallTime now) {
   out.role = known->value;
   TRY(tenant, optional_id(claims, "tenant", out.tenant));
   TRY(boot, optional_id(claims, "boot_id", out.boot));
+  out.key = text_claim(claims, "key_id").value_or("");
   return out;
 }
 
@@ -184,6 +185,7 @@ Secret TokenKey::sign(const Claims& claims) const {
   json::object payload{{"iss", kWeir}, {"aud", kWeir}, {"sub", claims.sub}, {"role", json::write_value(claims.role)}};
   if (!claims.tenant.empty()) payload["tenant"] = claims.tenant.str();
   if (!claims.boot.empty()) payload["boot_id"] = claims.boot.str();
+  if (!claims.key.empty()) payload["key_id"] = claims.key;
   payload["iat"] = whole_seconds(wall_now());
   payload["exp"] = whole_seconds(claims.expires);
   std::string token(kHeader);

@@ -43,6 +43,8 @@ Result<Caller> Gate::admit(const net::Request& request, Roles roles) const {
   if (header.empty()) return Error{Errc::unauthorized, "token_missing", "this route needs a bearer token"};
   auto token = credential_of(header, "Bearer");
   if (!token) return Error{Errc::unauthorized, "token_invalid", "the Authorization header must be: Bearer <token>"};
+  if (token->starts_with(kKeyPrefix))
+    return Error{Errc::unauthorized, "token_invalid", "this is an API key: it buys tokens at POST /v1/auth/token"};
   TRY(claims, key_.verify(*token, clock_.wall()));
   if (!roles.has(claims.role)) return Error{Errc::forbidden, "role_forbidden", "the token's role does not allow this"};
   return std::move(claims);

@@ -25,6 +25,7 @@ struct Claims {
   TenantId tenant = {};  // empty: all tenants
   BootId boot = {};      // worker tokens: the boot they were minted for
   WallTime expires = {};
+  std::string key = {};  // the id of the API key that bought it: such a token is renewed with the key only
   friend bool operator==(const Claims&, const Claims&) = default;
 };
 

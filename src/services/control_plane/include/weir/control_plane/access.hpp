@@ -43,10 +43,14 @@ Result<TenantId> tenant_for(const Caller& caller, const TenantId& wanted);
 Status sees_all(const Caller& caller);
 bool sees_credentials(const Caller& caller);
 
+// What API keys begin with, so that they are told from tokens and found by scanners of secrets.
+inline constexpr std::string_view kKeyPrefix = "wk_";
+
 class Gate {
  public:
   Gate(net::TokenKey key, Clock& clock) : key_(std::move(key)), clock_(clock) {}
   Result<Caller> admit(const net::Request& request, Roles roles) const;
+  Secret sign(const net::Claims& claims) const { return key_.sign(claims); }
   // Logs a 401 or 403, at most one a second; the next line says how many were left out.
   void report(const net::Request& request, const Error& error);
 

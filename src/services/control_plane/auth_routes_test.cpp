@@ -1,0 +1,290 @@
+#include "scripted_keys.hpp"
+#include "scripted_store.hpp"
+#include "weir/control_plane/control_plane.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+
+#include <gtest/gtest.h>
+
+namespace weir::control_plane {
+namespace {
+
+using net::Method;
+using net::Role;
+
+struct Said {
+  int status = 0;
+  json::object body = {};
+  std::string code() const {
+    return body.contains("error") ? std::string(body.at("error").at("code").as_string()) : std::string();
+  }
+  std::string field(std::string_view name) const { return std::string(body.at(name).as_string()); }
+};
+
+class AuthRoutes : public testing::Test {
+ protected:
+  AuthRoutes() {
+    keys_.up = true;
+    plane_.add_routes(router_);
+  }
+
+  std::string token(Role role, std::string sub = "r-1", std::string tenant = "", Duration life = 1h) {
+    net::Claims claims{std::move(sub), role, TenantId::trusted(std::move(tenant))};
+    claims.expires = clock_.wall() + life;
+    return key_.sign(claims).reveal();
+  }
+  Said ask(Method method, std::string path, const std::string& bearer, std::string body = "") {
+    net::Request request;
+    request.method = method;
+    if (size_t mark = path.find("?cursor="); mark != std::string::npos) {
+      request.query["cursor"] = path.substr(mark + 8);
+      request.query["limit"] = "1";
+      path.resize(mark);
+    }
+    request.path = path;
+    request.body = std::move(body);
+    if (!bearer.empty()) request.headers["authorization"] = "Bearer " + bearer;
+    auto match = router_.find(method, path, request);
+    EXPECT_TRUE(match) << path;
+    std::optional<net::Response> response;
+    auto run = [&]() -> boost::asio::awaitable<void> { response = co_await (*match->handler)(request); };
+    boost::asio::co_spawn(io_, run(), [](std::exception_ptr failure) {
+      if (failure) std::rethrow_exception(failure);
+    });
+    clock_.run(clock_.now() + 1ms);
+    EXPECT_TRUE(response) << path;
+    if (!response) return {};
+    return {response->status, json::parse_text(response->body)->as_object()};
+  }
+  Said buy(const std::string& bearer, std::string body = "{}") {
+    return ask(Method::post, "/v1/auth/token", bearer, std::move(body));
+  }
+  // A new key, as the administrator is told it.
+  Said add_key(const std::string& role, const std::string& sub = "r-1", const std::string& tenant = "") {
+    json::object body{{"role", role}, {"sub", sub}};
+    if (!tenant.empty()) body["tenant_id"] = tenant;
+    Said added = ask(Method::post, "/v1/api-keys", token(Role::admin, "root"), json::to_text(body));
+    EXPECT_EQ(added.status, 201) << json::to_text(added.body);
+    return added;
+  }
+  std::string key(const std::string& role, const std::string& sub = "r-1", const std::string& tenant = "") {
+    return add_key(role, sub, tenant).field("api_key");
+  }
+  net::Claims claims(const Said& said) {
+    EXPECT_EQ(said.status, 200) << json::to_text(said.body);
+    auto read = key_.verify(said.field("token"), clock_.wall());
+    EXPECT_TRUE(read);
+    return read ? *read : net::Claims{};
+  }
+
+  boost::asio::io_context io_;
+  VirtualClock clock_{io_};
+  net::Metrics metrics_;
+  ScriptedStore store_;
+  ScriptedKeys keys_;
+  net::TokenKey key_ = *net::TokenKey::create(Secret(std::string(32, 'k')));
+  ControlPlane plane_{store_, store_, store_, keys_, clock_, key_, metrics_, ControlPlaneSettings{}};
+  net::Router router_;
+};
+
+TEST_F(AuthRoutes, Key_IsShownOnceAndKeptAsAHash) {
+  Said added = add_key("runner", "r-1", "t-1");
+  std::string text = added.field("api_key"), id = added.field("key_id");
+  EXPECT_EQ(text.size(), 3 + 16 + 1 + 64u);
+  EXPECT_TRUE(text.starts_with("wk_" + id + "_")) << text;
+  ASSERT_EQ(keys_.by_hash.size(), 1u);
+  EXPECT_EQ(keys_.by_hash.begin()->first, net::sha256_hex(text));
+  Said listed = ask(Method::get, "/v1/api-keys", token(Role::admin));
+  ASSERT_EQ(listed.body.at("items").as_array().size(), 1u);
+  json::object item = listed.body.at("items").at(0).as_object();
+  EXPECT_EQ(item.at("key_id").as_string(), id);
+  EXPECT_EQ(item.at("role").as_string(), "runner");
+  EXPECT_EQ(item.at("sub").as_string(), "r-1");
+  EXPECT_EQ(item.at("tenant_id").as_string(), "t-1");
+  EXPECT_TRUE(item.at("last_used_at").is_null());
+  EXPECT_FALSE(item.contains("api_key"));
+  EXPECT_EQ(json::to_text(listed.body).find(text.substr(20)), std::string::npos);
+  EXPECT_NE(key("runner"), text);
+}
+
+TEST_F(AuthRoutes, KeyList_Pages) {
+  key("viewer", "a");
+  key("viewer", "b");
+  Said first = ask(Method::get, "/v1/api-keys?cursor=", token(Role::admin));
+  ASSERT_EQ(first.body.at("items").as_array().size(), 1u);
+  Said second = ask(Method::get, "/v1/api-keys?cursor=" + first.field("next_cursor"), token(Role::admin));
+  ASSERT_EQ(second.body.at("items").as_array().size(), 1u);
+  EXPECT_NE(first.body.at("items"), second.body.at("items"));
+  EXPECT_TRUE(second.body.at("next_cursor").is_null());
+}
+
+TEST_F(AuthRoutes, Keys_AreForAdministrators) {
+  for (Role role : {Role::runner, Role::worker, Role::viewer}) {
+    EXPECT_EQ(ask(Method::post, "/v1/api-keys", token(role), R"({"role":"viewer","sub":"x"})").status, 403);
+    EXPECT_EQ(ask(Method::get, "/v1/api-keys", token(role)).status, 403);
+    EXPECT_EQ(ask(Method::del, "/v1/api-keys/x", token(role)).status, 403);
+  }
+  EXPECT_TRUE(keys_.by_hash.empty());
+}
+
+TEST_F(AuthRoutes, WrongKeyBodies_NameTheField) {
+  for (auto [body, field] : {std::pair{R"({"sub":"x"})", "role"},
+                             {R"({"role":"root","sub":"x"})", "role"},
+                             {R"({"role":"viewer"})", "sub"},
+                             {R"({"role":"viewer","sub":""})", "sub"},
+                             {R"({"role":"viewer","sub":"a\nb"})", "sub"},
+                             {R"({"role":"viewer","sub":"x","name":"a\u0007"})", "name"},
+                             {R"({"role":"viewer","sub":"x","tenant_id":""})", "tenant_id"},
+                             {R"({"role":"viewer","sub":"x","tenant":"t"})", "tenant"}}) {
+    Said said = ask(Method::post, "/v1/api-keys", token(Role::admin), body);
+    EXPECT_EQ(said.status, 400) << body;
+    EXPECT_EQ(said.body.at("error").at("details").at("field").as_string(), field) << body;
+  }
+}
+
+TEST_F(AuthRoutes, Key_BuysTokensOfItsOwnRoleSubAndTenant) {
+  for (auto [name, role] : {std::pair{"admin", Role::admin},
+                            {"runner", Role::runner},
+                            {"viewer", Role::viewer},
+                            {"worker", Role::worker}}) {
+    std::string text = key(name, "somebody", "t-1");
+    Said in_header = buy(text), in_body = buy("", json::to_text(json::object{{"api_key", text}}));
+    for (const Said& said : {in_header, in_body}) {
+      net::Claims got = claims(said);
+      EXPECT_EQ(got.role, role);
+      EXPECT_EQ(got.sub, "somebody");
+      EXPECT_EQ(got.tenant.str(), "t-1");
+      EXPECT_TRUE(got.boot.empty());
+      EXPECT_EQ(said.field("token_type"), "Bearer");
+      EXPECT_EQ(said.field("role"), name);
+      EXPECT_EQ(said.field("sub"), "somebody");
+      EXPECT_EQ(said.field("tenant_id"), "t-1");
+      EXPECT_EQ(said.body.at("expires_in"), json::value(900));
+    }
+  }
+  EXPECT_EQ(claims(buy(key("viewer"), "")).role, Role::viewer) << "no body at all is a question too";
+}
+
+TEST_F(AuthRoutes, Key_BuysNoOtherRole) {
+  for (std::string have : {"admin", "runner", "viewer", "worker"}) {
+    std::string text = key(have);
+    for (std::string want : {"admin", "runner", "viewer", "worker"}) {
+      if (want == have || (have == "runner" && want == "worker")) continue;
+      Said said = buy(text, json::to_text(json::object{{"role", want}, {"boot_id", "b"}}));
+      EXPECT_EQ(said.status, 403) << have << " " << want;
+      EXPECT_EQ(said.code(), "role_forbidden");
+    }
+  }
+}
+
+TEST_F(AuthRoutes, Runner_BuysItsWorkersTokens_ByKeyAndByToken) {
+  for (std::string credential : {key("runner", "r-7", "t-1"), token(Role::runner, "r-7", "t-1")}) {
+    Said said = buy(credential, R"({"role":"worker","boot_id":"boot-3"})");
+    net::Claims got = claims(said);
+    EXPECT_EQ(got.role, Role::worker);
+    EXPECT_EQ(got.sub, "r-7");
+    EXPECT_EQ(got.tenant.str(), "t-1");
+    EXPECT_EQ(got.boot.str(), "boot-3");
+    EXPECT_EQ(said.field("boot_id"), "boot-3");
+    Said without = buy(credential, R"({"role":"worker"})");
+    EXPECT_EQ(without.status, 400);
+    EXPECT_EQ(without.body.at("error").at("details").at("field").as_string(), "boot_id");
+    EXPECT_EQ(buy(credential, R"({"role":"runner","boot_id":"b"})").status, 400);
+  }
+}
+
+TEST_F(AuthRoutes, RunnersToken_BuysItsNext_OthersDoNot) {
+  std::string old = token(Role::runner, "r-7", "t-1", 30s);
+  net::Claims next = claims(buy(old, R"({"role":"runner"})"));
+  EXPECT_EQ(next.sub, "r-7");
+  EXPECT_EQ(next.tenant.str(), "t-1");
+  EXPECT_EQ(next.role, Role::runner);
+  EXPECT_GT(next.expires, clock_.wall() + 899s);
+  clock_.run(clock_.now() + 31s);
+  EXPECT_EQ(buy(old, R"({"role":"runner"})").code(), "token_expired");
+  EXPECT_EQ(buy(old, R"({"role":"worker","boot_id":"b"})").code(), "token_expired");
+  for (Role role : {Role::admin, Role::viewer, Role::worker})
+    for (const char* body : {"{}", R"({"role":"worker","boot_id":"b"})", R"({"role":"runner"})", R"({"role":"admin"})"})
+      EXPECT_EQ(buy(token(role), body).status, 403) << static_cast<int>(role) << body;
+}
+
+TEST_F(AuthRoutes, RevokedKey_EndsWithTheTokensItBought) {
+  Said added = add_key("runner", "r-7");
+  std::string text = added.field("api_key"), own = buy(text, R"({"ttl_seconds":60})").field("token");
+  EXPECT_EQ(ask(Method::del, "/v1/api-keys/" + added.field("key_id"), token(Role::admin)).status, 200);
+  EXPECT_EQ(ask(Method::del, "/v1/api-keys/" + added.field("key_id"), token(Role::admin)).status, 404);
+  Said revoked = buy(text), unknown = buy("wk_0_0"), malformed = buy("", R"({"api_key":"x"})");
+  for (const Said& said : {revoked, unknown, malformed}) {
+    EXPECT_EQ(said.status, 401);
+    EXPECT_EQ(said.code(), "key_invalid");
+    EXPECT_EQ(said.body, unknown.body);
+  }
+  // Its last token can neither renew itself nor be outlived by what it buys.
+  Said again = buy(own);
+  EXPECT_EQ(again.status, 403);
+  EXPECT_EQ(again.code(), "key_needed");
+  Said worker = buy(own, R"({"role":"worker","boot_id":"b","ttl_seconds":3600})");
+  EXPECT_LE(claims(worker).expires, key_.verify(own, clock_.wall())->expires);
+  EXPECT_LE(worker.body.at("expires_in").as_int64(), 60);
+  clock_.run(clock_.now() + 62s);
+  EXPECT_EQ(buy(own, R"({"role":"worker","boot_id":"b"})").code(), "token_expired");
+}
+
+TEST_F(AuthRoutes, Ttl_IsKeptAndBounded) {
+  std::string text = key("runner");
+  clock_.run(clock_.now() + 700ms);
+  for (int ttl : {10, 20, 3600}) {
+    Said said = buy(text, fmt::format(R"({{"ttl_seconds":{}}})", ttl));
+    EXPECT_EQ(said.body.at("expires_in"), json::value(ttl));
+    Duration life = claims(said).expires - clock_.wall();
+    EXPECT_GE(life, std::chrono::seconds(ttl) - 1ms) << "no shorter than was told";
+    EXPECT_LE(life, std::chrono::seconds(ttl) + 1s);
+  }
+  for (const char* ttl : {"9", "3601", "-1", "0", "\"60\"", "15.5"}) {
+    Said said = buy(text, fmt::format(R"({{"ttl_seconds":{}}})", ttl));
+    EXPECT_EQ(said.status, 400) << ttl;
+    EXPECT_EQ(said.body.at("error").at("details").at("field").as_string(), "ttl_seconds");
+  }
+  std::string brief = buy(text, R"({"ttl_seconds":10})").field("token");
+  clock_.run(clock_.now() + 9s);
+  EXPECT_TRUE(key_.verify(brief, clock_.wall()));
+  clock_.run(clock_.now() + 2s);
+  EXPECT_EQ(key_.verify(brief, clock_.wall()).error().reason, "token_expired");
+}
+
+TEST_F(AuthRoutes, TenantBoundAdministrator_StaysInItsTenant) {
+  Said foreign = add_key("runner", "r-1", "t-2");
+  std::string bound = token(Role::admin, "a", "t-1");
+  EXPECT_EQ(ask(Method::post, "/v1/api-keys", bound, R"({"role":"admin","sub":"x","tenant_id":"t-2"})").status, 404);
+  Said own = ask(Method::post, "/v1/api-keys", bound, R"({"role":"admin","sub":"x"})");
+  ASSERT_EQ(own.status, 201);
+  EXPECT_EQ(claims(buy(own.field("api_key"))).tenant.str(), "t-1");
+  Said listed = ask(Method::get, "/v1/api-keys", bound);
+  ASSERT_EQ(listed.body.at("items").as_array().size(), 1u);
+  EXPECT_EQ(listed.body.at("items").at(0).at("key_id"), own.body.at("key_id"));
+  EXPECT_EQ(ask(Method::del, "/v1/api-keys/" + foreign.field("key_id"), bound).status, 404);
+  EXPECT_EQ(buy(foreign.field("api_key")).status, 200);
+}
+
+TEST_F(AuthRoutes, Token_NeedsOneCredential) {
+  std::string text = key("runner");
+  EXPECT_EQ(buy("").code(), "token_missing");
+  EXPECT_EQ(buy("x.y.z").code(), "token_invalid");
+  Said both = buy(token(Role::runner), json::to_text(json::object{{"api_key", text}}));
+  EXPECT_EQ(both.status, 400);
+  EXPECT_EQ(both.body.at("error").at("details").at("field").as_string(), "api_key");
+  EXPECT_EQ(buy(text, R"({"ttl":60})").status, 400);
+  Said direct = ask(Method::get, "/v1/api-keys", key("admin"));
+  EXPECT_EQ(direct.status, 401) << "a key is no token";
+  EXPECT_EQ(direct.code(), "token_invalid");
+}
+
+TEST_F(AuthRoutes, StoreAway_KeysCannotBeJudged_TokensStillCan) {
+  std::string text = key("runner");
+  keys_.up = false;
+  EXPECT_EQ(buy(text).status, 503);
+  EXPECT_EQ(buy(token(Role::runner), R"({"role":"worker","boot_id":"b"})").status, 200);
+}
+
+}  // namespace
+}  // namespace weir::control_plane
