@@ -32,6 +32,27 @@ void read_about(const boost::json::value& about, Runner& runner) {
   fields(reader, into);
 }
 
+DrainMode drain_mode(std::string_view stored) {
+  for (const auto& [mode, name] : kDrainModeNames)
+    if (stored == name) return mode;
+  return DrainMode::none;
+}
+
+CameraRecord edited(const CameraRecord& present, camera::Config next, WallTime at) {
+  camera::Config before = present.config;
+  before.enabled = next.enabled;
+  CameraRecord record = present;
+  record.updated_at = at;
+  if (camera::write_config(before, camera::Credentials::shown) !=
+      camera::write_config(next, camera::Credentials::shown)) {
+    // Above the last one also where the clock was set back: a name is never used twice.
+    record.configured_at = std::max(at, present.configured_at + Duration(1));
+    record.crashes = 0;
+  }
+  record.config = std::move(next);
+  return record;
+}
+
 Error no_such(std::string_view what, std::string_view field) {
   return {Errc::not_found, fmt::format("{}_not_found", what), fmt::format("there is no such {}", what),
           {{"field", field}}};

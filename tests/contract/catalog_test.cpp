@@ -109,6 +109,39 @@ TEST_P(CatalogContract, CameraEdit_IsOneStep_AndARefusedOneChangesNothing) {
   EXPECT_EQ(run(c().show_camera(cam(1), {}))->config.name, std::string(20, '+'));
 }
 
+TEST_P(CatalogContract, Crashes_AreCountedForTheConfiguration_NotForTheSwitch) {
+  auto edit = [&](std::function<void(camera::Config&)> change) {
+    return *run(c().edit_camera(cam(1), {}, [change](const CameraRecord& r) -> Result<camera::Config> {
+      camera::Config next = r.config;
+      change(next);
+      return next;
+    }));
+  };
+  auto fresh = *run(c().show_camera(cam(1), {}));
+  EXPECT_EQ(fresh.crashes, 0);
+  EXPECT_EQ(fresh.configured_at, fresh.created_at);
+  EXPECT_EQ(*run(c().count_crash(cam(1), {})), 1);
+  EXPECT_EQ(*run(c().count_crash(cam(1), t1)), 2);
+  EXPECT_EQ(run(c().count_crash(cam(1), t2)).error().code, Errc::not_found);
+  EXPECT_EQ(run(c().count_crash(cam(9), {})).error().code, Errc::not_found);
+
+  edit([](camera::Config& next) { next.enabled = false; });
+  auto switched = edit([](camera::Config& next) { next.enabled = true; });
+  EXPECT_EQ(switched.crashes, 2);
+  EXPECT_EQ(switched.configured_at, fresh.configured_at);
+  CameraFilter one;
+  one.limit = 1;
+  EXPECT_EQ((*run(c().list_cameras(one)))[0].crashes, 2);
+
+  auto changed = edit([](camera::Config& next) { next.max_fps = 3; });
+  EXPECT_EQ(changed.crashes, 0);
+  EXPECT_GT(changed.configured_at, fresh.configured_at);
+  auto read = *run(c().show_camera(cam(1), {}));
+  EXPECT_EQ(read.crashes, 0);
+  EXPECT_EQ(read.configured_at, changed.configured_at);
+  EXPECT_EQ(read.updated_at, changed.updated_at);
+}
+
 TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {
   Runner runner;
   runner.id = RunnerId::trusted("r1");
@@ -132,12 +165,14 @@ TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {
   EXPECT_EQ(again->boot.str(), "boot-2");
 }
 
-TEST_P(CatalogContract, Heartbeat_IsKept_AndUnknownRunnersAreNot) {
+TEST_P(CatalogContract, Heartbeat_IsKept_AnswersTheOrders_AndUnknownRunnersAreNot) {
   Runner runner;
   runner.id = RunnerId::trusted("r1");
   runner.tenant = t1;
   ASSERT_TRUE(run(c().register_runner(runner, "")));
-  ASSERT_TRUE(run(c().heartbeat(runner.id, t1, {{"cpu_pct", 41.2}}, 7)));
+  EXPECT_EQ(*run(c().heartbeat(runner.id, t1, {{"cpu_pct", 41.2}}, 7)), (RunnerOrders{false, DrainMode::none, 40}));
+  ASSERT_TRUE(run(c().change_runner(runner.id, {}, {true, DrainMode::hard, 3})));
+  EXPECT_EQ(*run(c().heartbeat(runner.id, t1, {{"cpu_pct", 41.2}}, 7)), (RunnerOrders{true, DrainMode::hard, 3}));
   auto read = run(c().show_runner(runner.id, {}));
   EXPECT_EQ(read->streams_owned, 7);
   EXPECT_DOUBLE_EQ(read->heartbeat.at("cpu_pct").as_double(), 41.2);

@@ -76,6 +76,27 @@ class EventLogContract : public testing::TestWithParam<Kind> {
   Stores stores{GetParam()};
 };
 
+TEST_P(EventLogContract, Announcements_AreStoredInOrder_EachWithItsTenant_AndOnce) {
+  auto announce = [&](std::vector<Announcement> all) {
+    auto told = run(log().announce(std::move(all)));
+    EXPECT_TRUE(told) << (told ? "" : told.error().message);
+  };
+  auto of = [](const std::string& tenant, const std::string& id) {
+    return Announcement{TenantId::trusted(tenant), "lease.granted.t.s.c", id, fmt::format(R"({{"event_id":"{}"}})", id)};
+  };
+  announce({of("t1", "b"), of("t2", "a"), of("", "c")});
+  announce({of("t9", "a"), of("t1", "d")});
+  EXPECT_EQ(ids(), (Ids{"b", "a", "c", "d"}));
+  auto all = read_all();
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[0].topic, kControlTopic);
+  EXPECT_EQ(all[0].routing_key, "lease.granted.t.s.c");
+  EXPECT_EQ(all[0].tenant.str(), "t1");
+  EXPECT_EQ(all[1].tenant.str(), "t2");
+  EXPECT_TRUE(all[2].tenant.empty());
+  EXPECT_EQ(append({free_event("a")}), Answers{duplicate});
+}
+
 TEST_P(EventLogContract, Events_AreStoredWhole_InTheOrderOfTheBatch) {
   Version v1 = acquire(1), v2 = acquire(2);
   std::vector<OutgoingEvent> batch;

@@ -259,13 +259,91 @@ TEST_P(LeaseStoreContract, LastWill_ReleasesEverythingOfThatBoot_AndEndsIt) {
   }
   auto released = stores.run(stores.leases->release_all(a, "hash-of-will"));
   ASSERT_TRUE(released);
-  EXPECT_EQ(*released, 2);
+  ASSERT_EQ(released->size(), 2u);
+  std::ranges::sort(*released, {}, &lease::LeaseRow::camera);
+  for (int n : {1, 2}) EXPECT_EQ((*released)[static_cast<size_t>(n - 1)], show(n).row);
+  EXPECT_TRUE((*released)[0].released);
   EXPECT_EQ(renew(a, 1, one.version).outcome, Outcome::lost);
   EXPECT_EQ(acquire(a, 1, "again").why, Refusal::boot_dead);
   EXPECT_EQ(acquire(b, 2).outcome, Outcome::granted);
   EXPECT_EQ(renew(owner("runner-a", "b2"), 3, other_boot.version).outcome, Outcome::renewed);
-  EXPECT_EQ(*stores.run(stores.leases->release_all(a, "hash-of-will")), 0);
+  EXPECT_TRUE(stores.run(stores.leases->release_all(a, "hash-of-will"))->empty());
   EXPECT_GT(show(2).row.version, two.version);
+}
+
+TEST_P(LeaseStoreContract, GrantsAndReleases_SayWhereTheCameraStands_AlsoWhenReplayed) {
+  auto got = acquire(a, 1);
+  auto replay = acquire(a, 1);
+  auto held = acquire(b, 1), renewed = renew(a, 1, got.version);
+  auto released = release(a, 1, got.version), again = release(a, 1, got.version);
+  for (const auto& answer : {got, replay, released, again}) {
+    EXPECT_EQ(answer.tenant.str(), "t1");
+    EXPECT_EQ(answer.site.str(), "s1");
+  }
+  EXPECT_EQ(again.version, released.version);  // names the step, so it is announced once
+  for (const auto& answer : {held, renewed}) EXPECT_TRUE(answer.tenant.empty() && answer.site.empty());
+}
+
+TEST_P(LeaseStoreContract, Expiry_IsTakenOnceAVersion_WithItsLastOwner) {
+  auto kept = acquire(a, 1);
+  auto gone = acquire(a, 2, "k", 1ms);
+  std::vector<lease::LeaseRow> taken;
+  auto take = [&] {
+    auto more = stores.run(stores.leases->take_expired(10));
+    EXPECT_TRUE(more);
+    if (more) taken.insert(taken.end(), more->begin(), more->end());
+  };
+  ASSERT_TRUE(eventually_ticking([&] { return take(), !taken.empty(); }));
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].camera, cam(2));
+  EXPECT_EQ(taken[0].owner, a);
+  EXPECT_EQ(taken[0].version, gone.version);
+  EXPECT_EQ(taken[0].site.str(), "s1");
+  EXPECT_EQ(acquire(b, 2, "next", 1ms).outcome, Outcome::granted);  // it was told when it could be taken
+
+  // The next version is told again, once: another look, which finds something else, does not find it any more.
+  ASSERT_TRUE(eventually_ticking([&] { return take(), taken.size() > 1; }));
+  auto other = acquire(a, 3, "k", 1ms);
+  ASSERT_TRUE(eventually_ticking([&] { return take(), taken.size() > 2; }));
+  ASSERT_EQ(taken.size(), 3u);
+  EXPECT_EQ(taken[1].owner, b);
+  EXPECT_EQ(taken[1].version, show(2).row.version);
+  EXPECT_EQ(taken[2].version, other.version);
+  EXPECT_EQ(renew(a, 1, kept.version).outcome, Outcome::renewed);
+}
+
+TEST_P(LeaseStoreContract, WhatWasReleasedOrRenewedInTime_DoesNotExpire) {
+  auto released = acquire(a, 1, "k", 1ms), renewed = acquire(a, 2, "k", 1ms);
+  release(a, 1, released.version);
+  renew(a, 2, renewed.version, 10s);
+  acquire(a, 3, "k", 1ms);
+  std::vector<lease::LeaseRow> taken;
+  ASSERT_TRUE(eventually_ticking([&] { return !(taken = *stores.run(stores.leases->take_expired(10))).empty(); }));
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].camera, cam(3));
+}
+
+TEST_P(LeaseStoreContract, ManyExpiries_ComeInParts_AtOnce) {
+  for (int n = 1; n <= 3; ++n) acquire(a, n, "k", 1ms);
+  std::set<CameraId> taken;
+  ASSERT_TRUE(eventually_ticking([&] { return show(1).expired && show(2).expired && show(3).expired; }));
+  auto take = [&] {
+    auto rows = stores.run(stores.leases->take_expired(2));
+    EXPECT_TRUE(rows);
+    for (const auto& row : *rows) EXPECT_TRUE(taken.insert(row.camera).second);
+    return rows->size();
+  };
+  EXPECT_EQ(take(), 2u);
+  EXPECT_EQ(take(), 1u);
+  EXPECT_EQ(take(), 0u);
+}
+
+TEST_P(LeaseStoreContract, Expiry_IsNotTakenBeforeOthersMayTakeTheLease) {
+  auto got = acquire(a, 1, "k", 1ms);
+  ASSERT_EQ(renew(b, 2, Version{got.version.n + 1000}).outcome, Outcome::lost);  // opens a new epoch: all is closed
+  ASSERT_TRUE(eventually_ticking([&] { return show(1).expired; }));
+  EXPECT_EQ(acquire(b, 1).why, Refusal::settling);
+  EXPECT_TRUE(stores.run(stores.leases->take_expired(10))->empty());
 }
 
 TEST_P(LeaseStoreContract, CordonedRunner_KeepsWhatItHas_AndGetsNothingNew) {

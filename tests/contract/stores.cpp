@@ -21,6 +21,7 @@ Stores::Stores(Kind kind) {
     leases = fake.get();
     catalog = fake.get();
     events = fake.get();
+    keys = fake.get();
   } else if (kind == Kind::sqlite) {
     auto opened = sqlite::SqliteStore::open(io, {folder.path() + "/weir.db"});
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
@@ -28,6 +29,7 @@ Stores::Stores(Kind kind) {
     leases = sqlite.get();
     catalog = sqlite.get();
     events = sqlite.get();
+    keys = sqlite.get();
   } else {
     auto server = PostgresServer::shared();
     if (!server) {
@@ -43,6 +45,7 @@ Stores::Stores(Kind kind) {
     leases = postgres.get();
     catalog = postgres.get();
     events = postgres.get();
+    keys = postgres.get();
   }
 }
 

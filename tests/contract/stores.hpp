@@ -38,6 +38,7 @@ struct Stores {
   LeaseStore* leases = nullptr;
   Catalog* catalog = nullptr;
   EventLog* events = nullptr;
+  Keys* keys = nullptr;
 };
 
 CameraId cam(int n);

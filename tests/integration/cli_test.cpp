@@ -101,7 +101,8 @@ const std::vector<std::string> kCommands = {
     "site add",    "site list",     "site show",     "site budget",    "site remove",   "camera add",
     "camera list", "camera show",   "camera enable", "camera disable", "camera remove", "camera import", "camera test",
     "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "lease list",
-    "lease show",  "lease revoke",  "status",        "settings",       "version"};
+    "lease show",  "lease revoke",  "key add",       "key list",       "key revoke",
+    "status",      "settings",      "version"};
 
 std::vector<std::string> words_of(const std::string& command) {
   std::istringstream stream(command);
@@ -125,7 +126,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   // No command is missing above: the overview names the groups, and each group its commands.
   std::string overview = weir(folder, {"--help"}).out;
   size_t listed = 0;
-  for (std::string group : {"tenant", "site", "camera", "node", "lease"}) {
+  for (std::string group : {"tenant", "site", "camera", "node", "lease", "key"}) {
     std::istringstream lines(weir(folder, {group, "--help"}).out);
     bool commands = false;
     for (std::string line; std::getline(lines, line);) {
@@ -138,7 +139,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
     }
     EXPECT_TRUE(has(overview, "  " + group + " ")) << group;
   }
-  EXPECT_EQ(listed, 24u);
+  EXPECT_EQ(listed, 27u);
 }
 
 TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {

@@ -1,4 +1,5 @@
 // `weir up --demo`: a stranger's first minute. And no password of a camera anywhere that others can read.
+#include "fleet.hpp"
 #include "run.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
@@ -15,6 +16,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 namespace weir::test {
@@ -41,7 +43,7 @@ class Up {
     argv.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
-      ::setenv("PROM_WORKER_PORT", "0", 1);
+      for (const char* port : {"PROM_WORKER_PORT", "PROM_MANAGER_PORT"}) ::setenv(port, "0", 1);
       ::dup2(::open(out_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 1);
       ::dup2(::open(err_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
       ::execv(argv[0], argv.data());
@@ -56,6 +58,7 @@ class Up {
   }
   int wait(Duration limit) {
     int status = -1;
+    if (pid_ < 0) return -1;
     if (eventually(limit, [&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; })) pid_ = -1;
     return pid_ < 0 && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -63,9 +66,9 @@ class Up {
   int pid() const { return pid_; }
   std::string out() const { return text_of(out_); }
   std::string err() const { return text_of(err_); }
-  // Processes below this one, by their parent.
+  // Every process below this one.
   std::vector<int> children() const {
-    std::vector<int> found;
+    std::multimap<int, int> by_parent;
     for (const auto& entry : fs::directory_iterator("/proc")) {
       std::string stat = text_of((entry.path() / "stat").string());
       size_t name = stat.rfind(')');
@@ -73,14 +76,18 @@ class Up {
       std::istringstream rest(stat.substr(name + 1));
       std::string state;
       int parent = 0;
-      if (rest >> state >> parent; parent == pid_) found.push_back(std::stoi(entry.path().filename()));
+      if (rest >> state >> parent; state != "Z") by_parent.emplace(parent, std::stoi(entry.path().filename()));
     }
+    std::vector<int> found{pid_};
+    for (size_t i = 0; i < found.size(); ++i)
+      for (auto [at, end] = by_parent.equal_range(found[i]); at != end; ++at) found.push_back(at->second);
+    found.erase(found.begin());
     return found;
   }
-  int child(const std::string& program) const {
-    for (int pid : children())
-      if (text_of(fmt::format("/proc/{}/cmdline", pid)).find(program) != std::string::npos) return pid;
-    return -1;
+  std::vector<int> children_with(const std::string& word) const {
+    std::vector<int> found = children();
+    std::erase_if(found, [&](int pid) { return text_of(fmt::format("/proc/{}/cmdline", pid)).find(word) == std::string::npos; });
+    return found;
   }
 
  private:
@@ -97,35 +104,41 @@ class WeirUp : public ::testing::Test {
   TempDir folder_;
 };
 
-TEST_F(WeirUp, Demo_ShowsPeopleBeingDetected_OutlivesAKilledWorker_AndStopsCleanly) {
+TEST_F(WeirUp, Demo_ShowsPeopleBeingDetected_OutlivesKilledWorkersAndManagers_AndStopsCleanly) {
   Up up(folder_, {"--demo", "2"});
   auto sees = [&](const std::string& camera) { return up.out().find(camera + ": saw ") != std::string::npos; };
   ASSERT_TRUE(eventually(60s, [&] { return sees("demo-1") && sees("demo-2"); })) << up.out() << up.err();
   EXPECT_NE(up.out().find("person"), std::string::npos);
 
-  int worker = up.child("weir-worker");
-  ASSERT_GT(worker, 0);
-  size_t shown = up.out().size();
-  ::kill(worker, SIGKILL);
-  EXPECT_TRUE(eventually(30s, [&] {
-    int fresh = up.child("weir-worker");
-    return fresh > 0 && fresh != worker && up.out().find("saw ", shown) != std::string::npos;
-  })) << up.out() << up.err();
+  for (const char* killed : {"weir-worker", "--manager"}) {
+    std::vector<int> before = up.children_with(killed);
+    ASSERT_FALSE(before.empty());
+    size_t shown = up.out().size();
+    signal_all(before, SIGKILL);
+    EXPECT_TRUE(eventually(30s, [&] {
+      return !up.children_with(killed).empty() && up.out().find("saw ", shown) != std::string::npos;
+    })) << killed << up.out() << up.err();
+  }
 
   auto children = up.children();
   up.signal(SIGINT);
   EXPECT_EQ(up.wait(30s), 0) << up.err();
-  for (int pid : children) EXPECT_NE(::kill(pid, 0), 0) << "left behind: " << pid;
+  for (int pid : children) EXPECT_TRUE(ended(pid)) << "left behind: " << text_of(fmt::format("/proc/{}/cmdline", pid));
 }
 
-TEST_F(WeirUp, KilledHard_LeavesNoWorkerBehind) {
-  Up up(folder_, {"--demo", "1"});
-  ASSERT_TRUE(eventually(60s, [&] { return up.out().find("demo-1: STREAMING") != std::string::npos; })) << up.err();
-  auto children = up.children();
-  ASSERT_EQ(children.size(), 2u);
-  up.signal(SIGKILL);
+TEST_F(WeirUp, KilledHard_LeavesNothingBehind_AndStreamsAtOnceWhenStartedAgain) {
+  auto up = std::make_unique<Up>(folder_, std::vector<std::string>{"--demo", "1", "--lease-ttl-s", "30"});
+  auto streams = [&](size_t from) { return up->out().find("demo-1: STREAMING", from) != std::string::npos; };
+  ASSERT_TRUE(eventually(60s, [&] { return streams(0); })) << up->err();
+  auto children = up->children();
+  ASSERT_GE(children.size(), 4u) << "runner, manager, worker and cameras";
+  up->signal(SIGKILL);
+  up->wait(5s);
   for (int pid : children)
-    EXPECT_TRUE(eventually(15s, [&] { return ::kill(pid, 0) != 0; })) << text_of(fmt::format("/proc/{}/cmdline", pid));
+    EXPECT_TRUE(eventually(15s, [&] { return ended(pid); })) << text_of(fmt::format("/proc/{}/cmdline", pid));
+  size_t shown = up->out().size();
+  up = std::make_unique<Up>(folder_, std::vector<std::string>{"--demo", "1", "--lease-ttl-s", "30"});
+  EXPECT_TRUE(eventually(15s, [&] { return streams(shown); })) << "after a TTL, or never\n" << up->out() << up->err();
 }
 
 TEST_F(WeirUp, CameraPassword_StandsNowhereThatOthersCanRead) {

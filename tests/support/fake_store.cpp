@@ -97,20 +97,33 @@ void FakeStore::open_epoch_now() {
   access.empty_buckets(now());
 }
 
-Result<int> FakeStore::release_all_now(const lease::Owner& owner, const std::string& will_sha256) {
+Result<std::vector<LeaseRow>> FakeStore::release_all_now(const lease::Owner& owner, const std::string& will_sha256) {
   auto boot = rows_.boots.find(owner);
   if (boot == rows_.boots.end() || boot->second.first.empty() || boot->second.first != will_sha256)
     return Error{Errc::unauthorized, "will_refused", "this boot's last will was not signed with its secret"};
   boot->second.second = true;
-  int count = 0;
+  std::vector<LeaseRow> released;
   for (auto& [camera, row] : rows_.leases) {
     if (row.owner != owner || row.released) continue;
     row.version = draw();
     row.released = true;
     row.last_key.clear();
-    ++count;
+    released.push_back(row);
   }
-  return count;
+  return released;
+}
+
+std::vector<LeaseRow> FakeStore::take_expired_now(int most) {
+  std::vector<LeaseRow> taken;
+  lease::Moment moment = lease::moment_of(rows_.state, clock_());
+  if (!lease::settled(moment)) return taken;
+  for (const auto& [camera, row] : rows_.leases) {
+    if (static_cast<int>(taken.size()) == most) break;
+    if (row.released || row.expires > moment.now || rows_.expired[camera] == row.version) continue;
+    rows_.expired[camera] = row.version;
+    taken.push_back(row);
+  }
+  return taken;
 }
 
 Result<BudgetAnswer> FakeStore::consume_now(const SiteId& site, const TenantId& tenant,
@@ -191,7 +204,10 @@ Async<LeaseView> FakeStore::revoke(CameraId camera, TenantId tenant) {
   CO_TRY(done, revoke_now(camera));
   co_return view(row->second);
 }
-Async<int> FakeStore::release_all(lease::Owner owner, std::string will) { co_return release_all_now(owner, will); }
+Async<std::vector<LeaseRow>> FakeStore::release_all(lease::Owner owner, std::string will) {
+  co_return release_all_now(owner, will);
+}
+Async<std::vector<LeaseRow>> FakeStore::take_expired(int most) { co_return take_expired_now(most); }
 Async<std::vector<LeaseView>> FakeStore::list(LeaseFilter f) {
   std::vector<LeaseView> out;
   for (auto at = rows_.leases.upper_bound(f.after); at != rows_.leases.end(); ++at) {
@@ -230,6 +246,7 @@ Async<Nothing> FakeStore::remove_tenant(TenantId id) {
   for (const auto& [site_id, site] : rows_.sites)
     if (site.tenant == id) co_return not_empty("tenant", "sites");
   if (rows_.tenants.erase(id) == 0) co_return no_such("tenant", "tenant_id");
+  std::erase_if(rows_.keys, [&](const auto& each) { return each.second.tenant == id; });
   co_return ok();
 }
 Async<Site> FakeStore::add_site(Site site) {
@@ -274,7 +291,8 @@ Async<Site> FakeStore::set_budget(SiteId id, TenantId tenant, double capacity, d
 Async<CameraRecord> FakeStore::add_camera(camera::Config config) {
   auto site = rows_.sites.find(config.site);
   if (site == rows_.sites.end() || site->second.tenant != config.tenant) co_return no_such("site", "site_id");
-  CameraRecord record{config, clock_(), clock_()};
+  WallTime at = clock_();
+  CameraRecord record{config, at, at, at};
   if (!rows_.cameras.emplace(config.camera, record).second) co_return exists_already("camera", "camera_uuid");
   set_assignable(config, config.assignable());
   co_return record;
@@ -298,10 +316,14 @@ Async<CameraRecord> FakeStore::edit_camera(CameraId id, TenantId tenant, CameraE
   if (at == rows_.cameras.end() || foreign(tenant, at->second.config.tenant)) co_return no_such("camera", "camera_uuid");
   CO_TRY(config, change(at->second));
   bool was = at->second.config.assignable();
-  at->second.config = config;
-  at->second.updated_at = clock_();
+  at->second = edited(at->second, config, clock_());
   if (was != config.assignable()) set_assignable(config, config.assignable());
   co_return at->second;
+}
+Async<int> FakeStore::count_crash(CameraId id, TenantId tenant) {
+  auto at = rows_.cameras.find(id);
+  if (at == rows_.cameras.end() || foreign(tenant, at->second.config.tenant)) co_return no_such("camera", "camera_uuid");
+  co_return ++at->second.crashes;
 }
 Async<Nothing> FakeStore::remove_camera(CameraId id, TenantId tenant) {
   auto at = rows_.cameras.find(id);
@@ -325,14 +347,14 @@ Async<Runner> FakeStore::register_runner(Runner runner, std::string will) {
   rows_.runners[runner.id] = runner;
   co_return read(runner);
 }
-Async<Nothing> FakeStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) {
+Async<RunnerOrders> FakeStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) {
   auto at = rows_.runners.find(id);
   if (at == rows_.runners.end() || runner_foreign(tenant, at->second)) co_return no_such("runner", "runner_id");
   at->second.heartbeat = body;
   at->second.streams_owned = streams_owned;
   at->second.last_heartbeat = clock_();
   rows_.heartbeats[id] = now();
-  co_return ok();
+  co_return RunnerOrders{at->second.cordoned, at->second.drain, at->second.capacity};
 }
 Async<std::vector<Runner>> FakeStore::list_runners(TenantId tenant, RunnerId after, int limit) {
   std::vector<Runner> out;
@@ -387,6 +409,14 @@ Async<std::vector<Confirmation>> FakeStore::append(std::vector<OutgoingEvent> ev
   co_return answers;
 }
 
+Async<Nothing> FakeStore::announce(std::vector<Announcement> announcements) {
+  for (const Announcement& each : announcements) {
+    OutgoingEvent event{std::string(kControlTopic), each.routing_key, each.event_id, each.payload};
+    append_now(event, {{}, {}, each.tenant});
+  }
+  co_return ok();
+}
+
 Async<EventPage> FakeStore::read(std::int64_t after, int limit) {
   EventPage page{{}, std::max(after, rows_.last_event), rows_.forgotten_to, rows_.state.epoch};
   for (auto at = rows_.events.upper_bound(after); at != rows_.events.end(); ++at) {
@@ -413,6 +443,37 @@ Async<std::int64_t> FakeStore::trim(EventRetention retention, int most) {
     ++forgotten;
   }
   co_return forgotten;
+}
+
+// ---- keys ----
+
+Async<ApiKey> FakeStore::add_key(ApiKey key, std::string secret_sha256) {
+  if (!key.tenant.empty() && !rows_.tenants.contains(key.tenant)) co_return no_such("tenant", "tenant_id");
+  if (rows_.keys.contains(key.id) || !rows_.key_hashes.try_emplace(secret_sha256, key.id).second)
+    co_return exists_already("key", "key_id");
+  key.created_at = clock_();
+  key.last_used_at = {};
+  rows_.keys[key.id] = key;
+  co_return key;
+}
+Async<std::vector<ApiKey>> FakeStore::list_keys(TenantId tenant, KeyId after, int limit) {
+  std::vector<ApiKey> out;
+  for (auto at = rows_.keys.upper_bound(after); at != rows_.keys.end() && static_cast<int>(out.size()) < limit; ++at)
+    if (!foreign(tenant, at->second.tenant)) out.push_back(at->second);
+  co_return out;
+}
+Async<Nothing> FakeStore::revoke_key(KeyId id, TenantId tenant) {
+  auto at = rows_.keys.find(id);
+  if (at == rows_.keys.end() || foreign(tenant, at->second.tenant)) co_return no_such("key", "key_id");
+  rows_.keys.erase(at);
+  co_return ok();
+}
+Async<ApiKey> FakeStore::find_key(std::string secret_sha256) {
+  auto hash = rows_.key_hashes.find(secret_sha256);
+  auto at = hash == rows_.key_hashes.end() ? rows_.keys.end() : rows_.keys.find(hash->second);
+  if (at == rows_.keys.end()) co_return no_such("key", "key_id");
+  if (worth_noting(at->second, clock_())) at->second.last_used_at = clock_();
+  co_return at->second;
 }
 
 }  // namespace weir::test

@@ -5,6 +5,7 @@
 #include "weir/lease/ledger.hpp"
 #include "weir/ports/catalog.hpp"
 #include "weir/ports/event_log.hpp"
+#include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <functional>
@@ -20,6 +21,7 @@ struct FakeRows {
   std::map<lease::Owner, std::pair<std::string, bool>> boots;  // will_sha256, dead
   std::map<std::pair<CameraId, RunnerId>, std::pair<LeaseTime, int>> avoids;
   std::map<CameraId, lease::Version> budget_uses;
+  std::map<CameraId, lease::Version> expired;  // whose expiry was announced
   std::map<TenantId, Tenant> tenants;
   std::map<SiteId, Site> sites;
   std::map<CameraId, CameraRecord> cameras;
@@ -28,9 +30,11 @@ struct FakeRows {
   std::map<std::int64_t, StoredEvent> events;
   std::map<std::string, std::int64_t> event_ids;  // to their sequence
   std::int64_t last_event = 0, forgotten_to = 0;
+  std::map<KeyId, ApiKey> keys;
+  std::map<std::string, KeyId> key_hashes;
 };
 
-class FakeStore final : public LeaseStore, public Catalog, public EventLog {
+class FakeStore final : public LeaseStore, public Catalog, public EventLog, public Keys {
  public:
   FakeStore(std::function<WallTime()> clock, LeaseLimits limits = {});
 
@@ -38,7 +42,8 @@ class FakeStore final : public LeaseStore, public Catalog, public EventLog {
   lease::Applied apply_now(const lease::Batch& batch);
   bool tick_now();
   void open_epoch_now();
-  Result<int> release_all_now(const lease::Owner& owner, const std::string& will_sha256);
+  Result<std::vector<lease::LeaseRow>> release_all_now(const lease::Owner& owner, const std::string& will_sha256);
+  std::vector<lease::LeaseRow> take_expired_now(int most);
   Result<BudgetAnswer> consume_now(const SiteId& site, const TenantId& tenant, const std::optional<BudgetUse>& use);
   Result<Nothing> revoke_now(const CameraId& camera);
   void heartbeat_now(const RunnerId& runner, int capacity);
@@ -51,7 +56,8 @@ class FakeStore final : public LeaseStore, public Catalog, public EventLog {
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
   Async<TickReport> tick() override;
   Async<LeaseView> revoke(CameraId camera, TenantId tenant) override;
-  Async<int> release_all(lease::Owner owner, std::string will_sha256) override;
+  Async<std::vector<lease::LeaseRow>> release_all(lease::Owner owner, std::string will_sha256) override;
+  Async<std::vector<lease::LeaseRow>> take_expired(int most) override;
   Async<std::vector<LeaseView>> list(LeaseFilter filter) override;
   Async<LeaseView> show(CameraId camera, TenantId tenant) override;
   Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
@@ -70,16 +76,22 @@ class FakeStore final : public LeaseStore, public Catalog, public EventLog {
   Async<CameraRecord> show_camera(CameraId id, TenantId tenant) override;
   Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override;
   Async<Nothing> remove_camera(CameraId id, TenantId tenant) override;
+  Async<int> count_crash(CameraId id, TenantId tenant) override;
   Async<Runner> register_runner(Runner runner, std::string will_sha256) override;
-  Async<Nothing> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
+  Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
   Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override;
   Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
   Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
   Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
   Async<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override;
+  Async<Nothing> announce(std::vector<Announcement> announcements) override;
   Async<EventPage> read(std::int64_t after, int limit) override;
   Async<EventPlace> newest() override;
   Async<std::int64_t> trim(EventRetention retention, int most) override;
+  Async<ApiKey> add_key(ApiKey key, std::string secret_sha256) override;
+  Async<std::vector<ApiKey>> list_keys(TenantId tenant, KeyId after, int limit) override;
+  Async<Nothing> revoke_key(KeyId id, TenantId tenant) override;
+  Async<ApiKey> find_key(std::string secret_sha256) override;
 
  private:
   class Access;

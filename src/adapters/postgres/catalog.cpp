@@ -6,6 +6,7 @@ namespace {
 
 WallTime wall(const Rows& r, int i, int column) { return WallTime(Duration(r.integer(i, column))); }
 
+#define WEIR_CAMERA_COLUMNS "config, created_at, updated_at, configured_at, crashes"
 #define WEIR_SITE                                                                                          \
   "SELECT s.site_id, s.tenant_id, s.name, s.tokens, s.capacity, s.refill_per_min, s.budget_updated, s.created_at, " \
   "m.now FROM sites s CROSS JOIN weir_moment m "
@@ -30,7 +31,8 @@ Result<CameraRecord> camera_row(const Rows& r, int i) {
   TRY(parsed, json::parse_text(r.view(i, 0)));
   auto config = camera::read_config(parsed);
   if (!config) return Error{Errc::internal, "bad_stored_config", "a stored camera configuration cannot be read"};
-  return CameraRecord{*std::move(config), wall(r, i, 1), wall(r, i, 2)};
+  return CameraRecord{*std::move(config), wall(r, i, 1), wall(r, i, 2), wall(r, i, 3),
+                      static_cast<int>(r.integer(i, 4))};
 }
 
 Runner runner_row(const Rows& r, int i, const LeaseLimits& limits) {
@@ -41,8 +43,7 @@ Runner runner_row(const Rows& r, int i, const LeaseLimits& limits) {
   if (auto about = json::parse_text(r.view(i, 3))) read_about(*about, runner);
   runner.capacity = static_cast<int>(r.integer(i, 4));
   runner.cordoned = r.flag(i, 5);
-  for (const auto& [mode, name] : kDrainModeNames)
-    if (r.view(i, 6) == name) runner.drain = mode;
+  runner.drain = drain_mode(r.view(i, 6));
   runner.boot = r.id<BootId>(i, 7);
   if (auto body = json::parse_text(r.view(i, 8)); body && body->is_object()) runner.heartbeat = body->get_object();
   runner.streams_owned = static_cast<int>(r.integer(i, 9));
@@ -160,18 +161,18 @@ Result<CameraRecord> add_camera(Connection& c, const camera::Config& config, con
                       Params() << config.site << config.tenant);
   if (site.size() == 0) return no_such("site", "site_id");
   Rows rows = c.query(
-      "INSERT INTO cameras SELECT $1::text, $2::text, $3::text, $4::boolean, $5::text, k, k"
+      "INSERT INTO cameras SELECT $1::text, $2::text, $3::text, $4::boolean, $5::text, k, k, k, 0"
       " FROM (SELECT weir_clock() AS k) t ON CONFLICT DO NOTHING RETURNING created_at",
       Params() << config.camera << config.tenant << config.site << config.enabled << config_text(config));
   if (rows.size() == 0) return exists_already("camera", "camera_uuid");
   set_assignable(c, config, config.assignable(), limits);
   tx.commit();
-  return CameraRecord{config, wall(rows, 0, 0), wall(rows, 0, 0)};
+  return CameraRecord{config, wall(rows, 0, 0), wall(rows, 0, 0), wall(rows, 0, 0)};
 }
 
 Result<std::vector<CameraRecord>> list_cameras(Connection& c, const CameraFilter& filter) {
   Rows rows = c.query(
-      "SELECT config, created_at, updated_at FROM cameras WHERE camera_uuid > $1::text"
+      "SELECT " WEIR_CAMERA_COLUMNS " FROM cameras WHERE camera_uuid > $1::text"
       " AND ($2::text = '' OR tenant_id = $2) AND ($3::text = '' OR site_id = $3)"
       " AND ($4::int < 0 OR enabled = ($4::int = 1)) ORDER BY camera_uuid LIMIT $5::int",
       Params() << filter.after << filter.tenant << filter.site
@@ -186,7 +187,7 @@ Result<std::vector<CameraRecord>> list_cameras(Connection& c, const CameraFilter
 
 Result<CameraRecord> show_camera(Connection& c, const CameraId& id, const TenantId& tenant) {
   Rows rows = c.query(
-      "SELECT config, created_at, updated_at FROM cameras WHERE camera_uuid = $1::text"
+      "SELECT " WEIR_CAMERA_COLUMNS " FROM cameras WHERE camera_uuid = $1::text"
       " AND ($2::text = '' OR tenant_id = $2)",
       Params() << id << tenant);
   if (rows.size() == 0) return no_such("camera", "camera_uuid");
@@ -197,19 +198,31 @@ Result<CameraRecord> edit_camera(Connection& c, const CameraId& id, const Tenant
                                  const Catalog::CameraEdit& change, const LeaseLimits& limits) {
   Transaction tx(c);
   Rows rows = c.query(
-      "SELECT config, created_at, updated_at FROM cameras WHERE camera_uuid = $1::text"
+      "SELECT " WEIR_CAMERA_COLUMNS ", weir_clock() FROM cameras WHERE camera_uuid = $1::text"
       " AND ($2::text = '' OR tenant_id = $2) FOR UPDATE",
       Params() << id << tenant);
   if (rows.size() == 0) return no_such("camera", "camera_uuid");
   TRY(present, camera_row(rows, 0));
   TRY(config, change(present));
-  Rows updated = c.query(
-      "UPDATE cameras SET enabled = $2::boolean, config = $3::text, updated_at = weir_clock()"
-      " WHERE camera_uuid = $1::text RETURNING updated_at",
-      Params() << id << config.enabled << config_text(config));
-  if (present.config.assignable() != config.assignable()) set_assignable(c, config, config.assignable(), limits);
+  CameraRecord next = edited(present, std::move(config), wall(rows, 0, 5));
+  c.query(
+      "UPDATE cameras SET enabled = $2::boolean, config = $3::text, updated_at = $4::bigint,"
+      " configured_at = $5::bigint, crashes = $6::int WHERE camera_uuid = $1::text",
+      Params() << id << next.config.enabled << config_text(next.config) << next.updated_at.time_since_epoch()
+               << next.configured_at.time_since_epoch() << next.crashes);
+  bool assignable = next.config.assignable();
+  if (present.config.assignable() != assignable) set_assignable(c, next.config, assignable, limits);
   tx.commit();
-  return CameraRecord{std::move(config), present.created_at, wall(updated, 0, 0)};
+  return next;
+}
+
+Result<int> count_crash(Connection& c, const CameraId& id, const TenantId& tenant) {
+  Rows rows = c.query(
+      "UPDATE cameras SET crashes = crashes + 1 WHERE camera_uuid = $1::text AND ($2::text = '' OR tenant_id = $2)"
+      " RETURNING crashes",
+      Params() << id << tenant);
+  if (rows.size() == 0) return no_such("camera", "camera_uuid");
+  return static_cast<int>(rows.integer(0, 0));
 }
 
 Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId& tenant, const LeaseLimits& limits) {
@@ -253,14 +266,15 @@ Result<Runner> register_runner(Connection& c, const Runner& runner, const std::s
   return show_runner(c, runner.id, {}, limits);
 }
 
-Result<Nothing> heartbeat(Connection& c, const RunnerId& id, const TenantId& tenant, const boost::json::object& body,
-                          int streams_owned) {
+Result<RunnerOrders> heartbeat(Connection& c, const RunnerId& id, const TenantId& tenant,
+                               const boost::json::object& body, int streams_owned) {
   Rows rows = c.query(
       "UPDATE runners r SET heartbeat = $3::text, streams_owned = $4::int, heartbeat_at = m.now, last_heartbeat = m.clock"
-      " FROM weir_moment m WHERE r.runner_id = $1::text AND ($2::text = '' OR r.tenant_id IN ('', $2)) RETURNING 1",
+      " FROM weir_moment m WHERE r.runner_id = $1::text AND ($2::text = '' OR r.tenant_id IN ('', $2))"
+      " RETURNING r.cordoned, r.drain, r.capacity",
       Params() << id << tenant << json::to_text(body) << streams_owned);
   if (rows.size() == 0) return no_such("runner", "runner_id");
-  return ok();
+  return RunnerOrders{rows.flag(0, 0), drain_mode(rows.view(0, 1)), static_cast<int>(rows.integer(0, 2))};
 }
 
 std::vector<Runner> list_runners(Connection& c, const TenantId& tenant, const RunnerId& after, int limit,

@@ -71,6 +71,29 @@ Result<std::vector<Confirmation>> append_events(Connection& c, const std::vector
   return answers;
 }
 
+Result<Nothing> announce(Connection& c, const std::vector<Announcement>& announcements) {
+  WEIR_ASSERT(announcements.size() <= kAppendMax);
+  ArrayText tenants, keys, ids, payloads;
+  for (const Announcement& each : announcements) {
+    tenants.add(std::string_view(each.tenant.str()));
+    keys.add(std::string_view(each.routing_key));
+    ids.add(std::string_view(each.event_id));
+    payloads.add(std::string_view(each.payload));
+  }
+  Rows rows = c.query(
+      "WITH m AS MATERIALIZED (SELECT current, clock FROM weir_moment)"
+      ", inserted AS (INSERT INTO events"
+      " SELECT (pg_current_xact_id()::text::bigint << 13) | w.ord, nextval('event_counter'), w.event_id, w.tenant_id,"
+      "   $5::text, w.routing_key, w.payload, m.clock"
+      " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])"
+      "   WITH ORDINALITY AS w(tenant_id, routing_key, event_id, payload, ord) CROSS JOIN m"
+      " WHERE m.current ORDER BY w.ord ON CONFLICT (event_id) DO NOTHING)"
+      " SELECT current FROM m",
+      Params() << tenants.take() << keys.take() << ids.take() << payloads.take() << kControlTopic);
+  if (!rows.flag(0, 0)) return settling();
+  return ok();
+}
+
 Result<EventPage> read_events(Connection& c, std::int64_t after, int limit) {
   Rows rows = c.query(
       "WITH m AS MATERIALIZED (SELECT m.epoch, m.current, weir_event_horizon() AS horizon,"

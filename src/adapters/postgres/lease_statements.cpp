@@ -56,7 +56,7 @@ const char* const kAcquire =
     " CASE WHEN d.verdict = 'replayed' THEN d.previous_boot WHEN " WEIR_KNOWS_PREVIOUS " THEN d.boot_id ELSE '' END,"
     " CASE WHEN d.verdict = 'replayed' THEN d.previous_grant WHEN " WEIR_KNOWS_PREVIOUS " THEN d.grant_version ELSE 0 END,"
     " d.verdict = 'granted' AND NOT d.released AND NOT (d.owner_id = $3::text AND d.boot_id = $4::text),"
-    " m.now, m.clock, m.epoch FROM drawn d CROSS JOIN m ORDER BY d.ord";
+    " m.now, m.clock, m.epoch, d.tenant_id, d.site_id FROM drawn d CROSS JOIN m ORDER BY d.ord";
 
 #define WEIR_RENEW_JUDGED                                                                             \
   ", judged AS MATERIALIZED (SELECT k.*, CASE"                                                        \
@@ -123,7 +123,7 @@ const char* const kRelease =
     " ON CONFLICT (camera_uuid, runner_id) DO UPDATE SET"
     " strikes = a.strikes + 1, until = (SELECT now FROM m) + (60000000::bigint << least(a.strikes, 4)))"
     " SELECT d.ord, CASE WHEN d.verdict = 'released' AND NOT " WEIR_RISES " THEN 'unwritten' ELSE d.verdict END,"
-    " d.fresh, d.grant_version, d.ttl, d.expires, '', 0, false, m.now, m.clock, m.epoch"
+    " d.fresh, d.grant_version, d.ttl, d.expires, '', 0, false, m.now, m.clock, m.epoch, d.tenant_id, d.site_id"
     " FROM drawn d CROSS JOIN m ORDER BY d.ord";
 
 }  // namespace weir::postgres

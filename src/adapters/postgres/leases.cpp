@@ -11,6 +11,7 @@ namespace weir::postgres {
 
 using lease::Answer;
 using lease::Batch;
+using lease::LeaseRow;
 using lease::Operation;
 using lease::Outcome;
 using lease::Refusal;
@@ -42,8 +43,10 @@ constexpr Verdict kVerdicts[] = {
     {"settling", Outcome::refused, Refusal::settling},
 };
 
-// One column each; see lease_statements.hpp.
-enum Column { kOrd, kVerdict, kVersion, kGrant, kTtl, kExpires, kPrevBoot, kPrevGrant, kStolen, kNow, kClock, kEpoch };
+// One column each; see lease_statements.hpp. The last two not on renewal.
+enum Column {
+  kOrd, kVerdict, kVersion, kGrant, kTtl, kExpires, kPrevBoot, kPrevGrant, kStolen, kNow, kClock, kEpoch, kTenant, kSite
+};
 
 struct Judged {
   std::vector<Answer> answers;
@@ -72,6 +75,11 @@ Answer read_answer(const Rows& rows, int i, const Batch& batch, const lease::Ask
   answer.stolen = rows.flag(i, kStolen);
   if (answer.outcome == Outcome::granted && rows.integer(i, kPrevGrant) != 0)
     answer.previous = lease::Tenure{rows.id<BootId>(i, kPrevBoot), {rows.integer(i, kPrevGrant)}};
+  bool moved = answer.outcome == Outcome::granted || answer.outcome == Outcome::released;
+  if (moved && batch.operation != Operation::renew) {
+    answer.tenant = rows.id<TenantId>(i, kTenant);
+    answer.site = rows.id<SiteId>(i, kSite);
+  }
   if (answer.outcome != Outcome::lost) return answer;
 
   std::int64_t epoch = rows.integer(i, kEpoch);
@@ -135,14 +143,13 @@ Judged judge(Connection& c, const Batch& batch, const LeaseLimits& limits) {
   return judged;
 }
 
-#define WEIR_LEASE_VIEW                                                                                         \
-  "SELECT l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version,"               \
-  " l.grant_version, l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant,"   \
-  " l.acquired_at, m.now, m.clock FROM leases l CROSS JOIN weir_moment m "
+#define WEIR_LEASE_COLUMNS                                                                                         \
+  "l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version, l.grant_version,"        \
+  " l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at"
+#define WEIR_LEASE_VIEW "SELECT " WEIR_LEASE_COLUMNS ", m.now, m.clock FROM leases l CROSS JOIN weir_moment m "
 
-LeaseView view_row(const Rows& r, int i) {
-  LeaseView view;
-  lease::LeaseRow& row = view.row;
+LeaseRow lease_row(const Rows& r, int i) {
+  LeaseRow row;
   row.camera = r.id<CameraId>(i, 0);
   row.tenant = r.id<TenantId>(i, 1);
   row.site = r.id<SiteId>(i, 2);
@@ -157,9 +164,20 @@ LeaseView view_row(const Rows& r, int i) {
   row.revoked = r.flag(i, 12);
   if (r.integer(i, 14) != 0) row.previous = lease::Tenure{r.id<BootId>(i, 13), {r.integer(i, 14)}};
   row.acquired_at = WallTime(Duration(r.integer(i, 15)));
+  return row;
+}
+
+std::vector<LeaseRow> lease_rows(const Rows& r) {
+  std::vector<LeaseRow> rows;
+  for (int i = 0; i < r.size(); ++i) rows.push_back(lease_row(r, i));
+  return rows;
+}
+
+LeaseView view_row(const Rows& r, int i) {
+  LeaseView view{lease_row(r, i)};
   LeaseTime now{Duration(r.integer(i, 16))};
-  view.expires_at = WallTime(Duration(r.integer(i, 17))) + (row.expires - now);
-  view.expired = !row.released && row.expires <= now;
+  view.expires_at = WallTime(Duration(r.integer(i, 17))) + (view.row.expires - now);
+  view.expired = !view.row.released && view.row.expires <= now;
   return view;
 }
 
@@ -190,13 +208,32 @@ Result<LeaseView> revoke(Connection& c, const CameraId& camera, const TenantId& 
   return show_lease(c, camera, tenant);
 }
 
-Result<int> release_all(Connection& c, const lease::Owner& owner, const std::string& will_sha256,
-                        const LeaseLimits& limits) {
-  Rows rows = c.query("SELECT weir_release_all($1::text, $2::text, $3::text, $4::bigint)",
-                      Params() << owner.runner << owner.boot << will_sha256 << limits.ttl_max);
-  if (rows.integer(0, 0) < 0)
+// The boot dies first; an acquire under way holds its row, so the leases read next are complete.
+Result<std::vector<LeaseRow>> release_all(Connection& c, const lease::Owner& owner, const std::string& will_sha256,
+                                          const LeaseLimits& limits) {
+  Transaction tx(c);
+  Rows boot = c.query(
+      "UPDATE boots SET dead = true WHERE runner_id = $1::text AND boot_id = $2::text AND will_sha256 = $3::text"
+      " AND will_sha256 <> '' RETURNING 1",
+      Params() << owner.runner << owner.boot << will_sha256);
+  if (boot.size() == 0)
     return Error{Errc::unauthorized, "will_refused", "this boot's last will was not signed with its secret"};
-  return static_cast<int>(rows.integer(0, 0));
+  Rows released = c.query(
+      "WITH k AS MATERIALIZED (SELECT camera_uuid FROM leases WHERE owner_id = $1::text AND boot_id = $2::text"
+      " AND NOT released ORDER BY camera_uuid FOR UPDATE)"
+      " UPDATE leases l SET version = weir_draw($3::bigint), released = true, last_key = ''"
+      " FROM k WHERE l.camera_uuid = k.camera_uuid RETURNING " WEIR_LEASE_COLUMNS,
+      Params() << owner.runner << owner.boot << limits.ttl_max);
+  std::vector<LeaseRow> rows = lease_rows(released);
+  tx.commit();
+  return rows;
+}
+
+std::vector<LeaseRow> take_expired(Connection& c, int most) {
+  // Somewhat less than the time between two looks of one control plane, so that it does not miss its own turn.
+  constexpr Duration kAtMostEvery = kExpiryEvery * 4 / 5;
+  return lease_rows(c.query("SELECT " WEIR_LEASE_COLUMNS " FROM weir_take_expired($1::bigint, $2::int) l",
+                            Params() << kAtMostEvery << most));
 }
 
 std::vector<LeaseView> list_leases(Connection& c, const LeaseFilter& filter) {

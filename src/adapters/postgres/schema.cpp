@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace weir::postgres {
@@ -228,11 +229,47 @@ CREATE FUNCTION weir_event_horizon() RETURNS bigint LANGUAGE sql STABLE AS
   $$ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 13 $$;
 )sql";
 
-constexpr std::array kSteps = {kTables, kFunctions, kEvents};
+// A tenant of the same name that comes later must not answer to the keys of the first.
+constexpr const char* kKeys = R"sql(
+CREATE TABLE api_keys(
+  key_id text COLLATE "C" PRIMARY KEY, secret_sha256 text COLLATE "C" NOT NULL UNIQUE, name text NOT NULL,
+  role text NOT NULL, sub text NOT NULL, tenant_id text COLLATE "C" REFERENCES tenants ON DELETE CASCADE,
+  created_at bigint NOT NULL, last_used_at bigint NOT NULL);
+)sql";
+
+// expired_version: the version whose expiry was announced. Nobody indexes it, so noting it is heap-only too.
+constexpr const char* kExpiries = R"sql(
+ALTER TABLE leases ADD COLUMN expired_version bigint NOT NULL DEFAULT 0;
+ALTER TABLE cameras ADD COLUMN configured_at bigint NOT NULL DEFAULT 0, ADD COLUMN crashes int NOT NULL DEFAULT 0;
+UPDATE cameras SET configured_at = updated_at;
+CREATE TABLE expiry_state(id int PRIMARY KEY CHECK (id = 1), looked_at bigint NOT NULL) WITH (fillfactor = 10);
+INSERT INTO expiry_state VALUES (1, -60000000);
+DROP FUNCTION weir_release_all;  -- it told how many, not which
+
+-- A scan of the whole table, the only statement that may: an index over expiries would have to follow every renewal.
+-- One control plane at a time, none within `every` after the last; rows that somebody is writing are left for the next.
+CREATE FUNCTION weir_take_expired(every bigint, most int) RETURNS SETOF leases LANGUAGE plpgsql
+SET enable_seqscan = on AS $$
+DECLARE m record; expired text[];
+BEGIN
+  SELECT * INTO m FROM weir_moment;
+  IF NOT m.current OR m.now < greatest(m.hold_until, m.closed_until) THEN RETURN; END IF;
+  PERFORM 1 FROM expiry_state WHERE looked_at <= m.now - every FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN RETURN; END IF;
+  expired := ARRAY(SELECT camera_uuid FROM leases
+                   WHERE NOT released AND expires <= m.now AND expired_version <> version
+                   LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
+  IF cardinality(expired) < most THEN UPDATE expiry_state SET looked_at = m.now; END IF;
+  IF cardinality(expired) = 0 THEN RETURN; END IF;
+  RETURN QUERY UPDATE leases SET expired_version = version WHERE camera_uuid = ANY (expired) RETURNING *;
+END $$;
+)sql";
+
+constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries};
 
 }  // namespace
 
-void migrate(Connection& c) {
+void migrate(Connection& c, size_t to) {
   constexpr Duration kPatience = 60s;
   c.script("SET statement_timeout = 0; SET lock_timeout = 0", kPatience);
   c.script("SELECT pg_advisory_lock(8675309114)", kPatience);
@@ -241,7 +278,7 @@ void migrate(Connection& c) {
   auto step = static_cast<size_t>(seen.integer(0, 0));
   if (step > kSteps.size())
     throw PgFailure("", fmt::format("the database is of a newer Weir (schema {}, this one knows {})", step, kSteps.size()));
-  for (; step < kSteps.size(); ++step)
+  for (; step < std::min(to, kSteps.size()); ++step)
     c.script(fmt::format("BEGIN; {} INSERT INTO weir_schema VALUES ({}); COMMIT", kSteps[step], step + 1), kPatience);
   c.script("SELECT pg_advisory_unlock(8675309114); RESET statement_timeout; RESET lock_timeout", kPatience);
 }

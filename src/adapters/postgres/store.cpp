@@ -3,6 +3,7 @@
 #include "catalog.hpp"
 #include "connection.hpp"
 #include "events.hpp"
+#include "keys.hpp"
 #include "lease_statements.hpp"
 #include "leases.hpp"
 #include "schema.hpp"
@@ -137,8 +138,12 @@ Async<TickReport> PostgresStore::tick() {
 Async<LeaseView> PostgresStore::revoke(CameraId camera, TenantId tenant) {
   return state_->call<LeaseView>([=, limits = state_->config.limits](C& c) { return postgres::revoke(c, camera, tenant, limits); });
 }
-Async<int> PostgresStore::release_all(lease::Owner owner, std::string will) {
-  return state_->call<int>([=, limits = state_->config.limits](C& c) { return postgres::release_all(c, owner, will, limits); });
+Async<std::vector<lease::LeaseRow>> PostgresStore::release_all(lease::Owner owner, std::string will) {
+  return state_->call<std::vector<lease::LeaseRow>>(
+      [=, limits = state_->config.limits](C& c) { return postgres::release_all(c, owner, will, limits); });
+}
+Async<std::vector<lease::LeaseRow>> PostgresStore::take_expired(int most) {
+  return state_->call<std::vector<lease::LeaseRow>>([=](C& c) { return postgres::take_expired(c, most); });
 }
 Async<std::vector<LeaseView>> PostgresStore::list(LeaseFilter filter) {
   return state_->call<std::vector<LeaseView>>([=](C& c) { return list_leases(c, filter); });
@@ -199,11 +204,15 @@ Async<CameraRecord> PostgresStore::edit_camera(CameraId id, TenantId tenant, Cam
 Async<Nothing> PostgresStore::remove_camera(CameraId id, TenantId tenant) {
   return state_->call<Nothing>([=, limits = state_->config.limits](C& c) { return postgres::remove_camera(c, id, tenant, limits); });
 }
+Async<int> PostgresStore::count_crash(CameraId id, TenantId tenant) {
+  return state_->call<int>([=](C& c) { return postgres::count_crash(c, id, tenant); });
+}
 Async<Runner> PostgresStore::register_runner(Runner runner, std::string will) {
   return state_->call<Runner>([=, limits = state_->config.limits](C& c) { return postgres::register_runner(c, runner, will, limits); });
 }
-Async<Nothing> PostgresStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) {
-  return state_->call<Nothing>([=](C& c) { return postgres::heartbeat(c, id, tenant, body, streams_owned); });
+Async<RunnerOrders> PostgresStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
+                                             int streams_owned) {
+  return state_->call<RunnerOrders>([=](C& c) { return postgres::heartbeat(c, id, tenant, body, streams_owned); });
 }
 Async<std::vector<Runner>> PostgresStore::list_runners(TenantId tenant, RunnerId after, int limit) {
   return state_->call<std::vector<Runner>>(
@@ -227,6 +236,10 @@ Async<std::vector<Confirmation>> PostgresStore::append(std::vector<OutgoingEvent
     return append_events(c, events, speaker);
   });
 }
+Async<Nothing> PostgresStore::announce(std::vector<Announcement> announcements) {
+  return state_->call<Nothing>(
+      [announcements = std::move(announcements)](C& c) { return postgres::announce(c, announcements); });
+}
 Async<EventPage> PostgresStore::read(std::int64_t after, int limit) {
   return state_->call<EventPage>([=](C& c) { return read_events(c, after, limit); });
 }
@@ -235,6 +248,21 @@ Async<EventPlace> PostgresStore::newest() {
 }
 Async<std::int64_t> PostgresStore::trim(EventRetention retention, int most) {
   return state_->call<std::int64_t>([=](C& c) -> Result<std::int64_t> { return trim_events(c, retention, most); });
+}
+
+// ---- keys ----
+
+Async<ApiKey> PostgresStore::add_key(ApiKey key, std::string secret_sha256) {
+  return state_->call<ApiKey>([=](C& c) { return postgres::add_key(c, key, secret_sha256); });
+}
+Async<std::vector<ApiKey>> PostgresStore::list_keys(TenantId tenant, KeyId after, int limit) {
+  return state_->call<std::vector<ApiKey>>([=](C& c) { return postgres::list_keys(c, tenant, after, limit); });
+}
+Async<Nothing> PostgresStore::revoke_key(KeyId id, TenantId tenant) {
+  return state_->call<Nothing>([=](C& c) { return postgres::revoke_key(c, id, tenant); });
+}
+Async<ApiKey> PostgresStore::find_key(std::string secret_sha256) {
+  return state_->call<ApiKey>([=](C& c) { return postgres::find_key(c, secret_sha256); });
 }
 
 }  // namespace weir::postgres

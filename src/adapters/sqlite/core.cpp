@@ -19,7 +19,7 @@ class Core::SqlRows final : public lease::Rows {
   }
   void save(const LeaseRow& row) override {
     Query q = db_.query(
-        "INSERT INTO leases VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (camera_uuid) DO UPDATE SET "
+        "INSERT INTO leases VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0) ON CONFLICT (camera_uuid) DO UPDATE SET "
         "tenant_id=excluded.tenant_id, site_id=excluded.site_id, assignable=excluded.assignable, "
         "owner_id=excluded.owner_id, boot_id=excluded.boot_id, version=excluded.version, "
         "grant_version=excluded.grant_version, last_key=excluded.last_key, expires=excluded.expires, "
@@ -162,7 +162,7 @@ Result<LeaseView> Core::revoke(const CameraId& camera, const TenantId& tenant) {
   return Reader(db_).show(camera, tenant, now(), clock_());
 }
 
-Result<int> Core::release_all(const lease::Owner& owner, const std::string& will_sha256) {
+Result<std::vector<LeaseRow>> Core::release_all(const lease::Owner& owner, const std::string& will_sha256) {
   {
     Query q = db_->query("SELECT will_sha256 FROM boots WHERE runner_id = ? AND boot_id = ?");
     q << owner.runner << owner.boot;
@@ -188,7 +188,26 @@ Result<int> Core::release_all(const lease::Owner& owner, const std::string& will
     row.last_key.clear();
     rows.save(row);
   }
-  return static_cast<int>(held.size());
+  return held;
+}
+
+// A scan: an index over expiries would have to follow every renewal.
+std::vector<LeaseRow> Core::take_expired(int most) {
+  std::vector<LeaseRow> expired;
+  lease::Moment moment = lease::moment_of(state_, clock_());
+  if (!lease::settled(moment)) return expired;
+  {
+    Query q = db_->query("SELECT " WEIR_LEASE_COLUMNS
+                         " FROM leases l WHERE released = 0 AND expires <= ? AND expired_version <> version LIMIT ?");
+    q << moment.now << most;
+    while (q.next()) expired.push_back(lease_row(q));
+  }
+  for (const LeaseRow& row : expired) {
+    Query q = db_->query("UPDATE leases SET expired_version = version WHERE camera_uuid = ?");
+    q << row.camera;
+    q.run();
+  }
+  return expired;
 }
 
 Result<BudgetAnswer> Core::consume(const SiteId& site, const TenantId& tenant, const std::optional<BudgetUse>& use) {
@@ -298,25 +317,36 @@ Result<CameraRecord> Core::add_camera(camera::Config config) {
     if (!q.next()) return no_such("site", "site_id");
   }
   WallTime at = clock_();
-  Query q = db_->query("INSERT OR IGNORE INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?)");
+  Query q = db_->query("INSERT OR IGNORE INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)");
   q << config.camera << config.tenant << config.site << config.enabled
-    << json::to_text(camera::write_config(config, camera::Credentials::shown)) << at << at;
+    << json::to_text(camera::write_config(config, camera::Credentials::shown)) << at << at << at;
   if (q.run() == 0) return exists_already("camera", "camera_uuid");
   set_assignable(config, config.assignable());
-  return CameraRecord{std::move(config), at, at};
+  return CameraRecord{std::move(config), at, at, at};
 }
 
 Result<CameraRecord> Core::edit_camera(const CameraId& id, const TenantId& tenant,
                                        const Catalog::CameraEdit& change) {
   TRY(present, Reader(db_).show_camera(id, tenant));
   TRY(config, change(present));
-  bool was = present.config.assignable();
-  WallTime at = clock_();
-  Query q = db_->query("UPDATE cameras SET enabled = ?, config = ?, updated_at = ? WHERE camera_uuid = ?");
-  q << config.enabled << json::to_text(camera::write_config(config, camera::Credentials::shown)) << at << id;
+  CameraRecord next = edited(present, std::move(config), clock_());
+  Query q = db_->query(
+      "UPDATE cameras SET enabled = ?, config = ?, updated_at = ?, configured_at = ?, crashes = ? WHERE camera_uuid = ?");
+  q << next.config.enabled << json::to_text(camera::write_config(next.config, camera::Credentials::shown))
+    << next.updated_at << next.configured_at << next.crashes << id;
   q.run();
-  if (was != config.assignable()) set_assignable(config, config.assignable());
-  return CameraRecord{std::move(config), present.created_at, at};
+  bool assignable = next.config.assignable();
+  if (present.config.assignable() != assignable) set_assignable(next.config, assignable);
+  return next;
+}
+
+Result<int> Core::count_crash(const CameraId& id, const TenantId& tenant) {
+  Query q = db_->query(
+      "UPDATE cameras SET crashes = crashes + 1 WHERE camera_uuid = ?1 AND (?2 = '' OR tenant_id = ?2) "
+      "RETURNING crashes");
+  q << id << tenant;
+  if (!q.next()) return no_such("camera", "camera_uuid");
+  return static_cast<int>(q.integer(0));
 }
 
 Result<Nothing> Core::remove_camera(const CameraId& id, const TenantId& tenant) {
@@ -353,15 +383,15 @@ Result<Runner> Core::register_runner(Runner runner, const std::string& will_sha2
   return Reader(db_).show_runner(runner.id, {}, now(), limits_.runner_live);
 }
 
-Result<Nothing> Core::heartbeat(const RunnerId& id, const TenantId& tenant, const boost::json::object& body,
-                                int streams_owned) {
+Result<RunnerOrders> Core::heartbeat(const RunnerId& id, const TenantId& tenant, const boost::json::object& body,
+                                     int streams_owned) {
   tick();
-  TRY(runner, Reader(db_).show_runner(id, tenant, now(), limits_.runner_live));
   Query q = db_->query(
-      "UPDATE runners SET heartbeat = ?, streams_owned = ?, heartbeat_at = ?, last_heartbeat = ? WHERE runner_id = ?");
-  q << json::to_text(body) << streams_owned << now() << clock_() << runner.id;
-  q.run();
-  return ok();
+      "UPDATE runners SET heartbeat = ?3, streams_owned = ?4, heartbeat_at = ?5, last_heartbeat = ?6 "
+      "WHERE runner_id = ?1 AND (?2 = '' OR tenant_id IN ('', ?2)) RETURNING cordoned, drain, capacity");
+  q << id << tenant << json::to_text(body) << streams_owned << now() << clock_();
+  if (!q.next()) return no_such("runner", "runner_id");
+  return RunnerOrders{q.integer(0) != 0, drain_mode(q.text(1)), static_cast<int>(q.integer(2))};
 }
 
 Result<Runner> Core::change_runner(const RunnerId& id, const TenantId& tenant, const RunnerChange& change) {

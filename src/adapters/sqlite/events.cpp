@@ -8,11 +8,12 @@
 
 namespace weir::sqlite {
 
-bool Core::store_event(const OutgoingEvent& event, const TenantId& tenant) {
+bool Core::store_event(const TenantId& tenant, std::string_view topic, const std::string& routing_key,
+                       const std::string& event_id, const std::string& payload) {
   Query q = db_->query(
       "INSERT INTO events(event_id, tenant_id, topic, routing_key, payload, stored_at) VALUES (?, ?, ?, ?, ?, ?) "
       "ON CONFLICT (event_id) DO NOTHING");
-  q << event.event_id << tenant << event.topic << event.routing_key << event.payload << clock_();
+  q << event_id << tenant << topic << routing_key << payload << clock_();
   return q.run() > 0;
 }
 
@@ -41,12 +42,18 @@ std::vector<Confirmation> Core::append(const std::vector<OutgoingEvent>& events,
       if (!fits) return knows_event(event.event_id) ? Confirmation::duplicate : Confirmation::stale;
       tenant = row->tenant;
     }
-    return store_event(event, tenant) ? Confirmation::accepted : Confirmation::duplicate;
+    bool stored = store_event(tenant, event.topic, event.routing_key, event.event_id, event.payload);
+    return stored ? Confirmation::accepted : Confirmation::duplicate;
   };
   std::vector<Confirmation> answers;
   answers.reserve(events.size());
   for (const OutgoingEvent& event : events) answers.push_back(judge(event));
   return answers;
+}
+
+void Core::announce(const std::vector<Announcement>& announcements) {
+  for (const Announcement& each : announcements)
+    store_event(each.tenant, kControlTopic, each.routing_key, each.event_id, each.payload);
 }
 
 std::int64_t Core::trim(const EventRetention& retention, int most) {

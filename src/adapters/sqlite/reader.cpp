@@ -56,7 +56,7 @@ Result<Site> Core::Reader::show_site(const SiteId& id, const TenantId& tenant, L
 
 Result<std::vector<CameraRecord>> Core::Reader::list_cameras(const CameraFilter& filter) {
   Query q = db_->query(
-      "SELECT config, created_at, updated_at FROM cameras WHERE camera_uuid > ?1 AND (?2 = '' OR tenant_id = ?2) "
+      "SELECT " WEIR_CAMERA_COLUMNS " FROM cameras WHERE camera_uuid > ?1 AND (?2 = '' OR tenant_id = ?2) "
       "AND (?3 = '' OR site_id = ?3) AND (?4 < 0 OR enabled = ?4) ORDER BY camera_uuid LIMIT ?5");
   q << filter.after << filter.tenant << filter.site << (filter.enabled ? static_cast<int>(*filter.enabled) : -1)
     << filter.limit;
@@ -70,7 +70,7 @@ Result<std::vector<CameraRecord>> Core::Reader::list_cameras(const CameraFilter&
 
 Result<CameraRecord> Core::Reader::show_camera(const CameraId& id, const TenantId& tenant) {
   Query q = db_->query(
-      "SELECT config, created_at, updated_at FROM cameras WHERE camera_uuid = ?1 AND (?2 = '' OR tenant_id = ?2)");
+      "SELECT " WEIR_CAMERA_COLUMNS " FROM cameras WHERE camera_uuid = ?1 AND (?2 = '' OR tenant_id = ?2)");
   q << id << tenant;
   if (!q.next()) return no_such("camera", "camera_uuid");
   return camera_row(q);

@@ -39,7 +39,7 @@ Result<CameraRecord> camera_row(const Query& q) {
   TRY(parsed, json::parse_text(q.text(0)));
   auto config = camera::read_config(parsed);
   if (!config) return Error{Errc::internal, "bad_stored_config", "a stored camera configuration cannot be read"};
-  return CameraRecord{*std::move(config), q.wall(1), q.wall(2)};
+  return CameraRecord{*std::move(config), q.wall(1), q.wall(2), q.wall(3), static_cast<int>(q.integer(4))};
 }
 
 Runner runner_row(const Query& q, LeaseTime now, Duration live) {
@@ -50,8 +50,7 @@ Runner runner_row(const Query& q, LeaseTime now, Duration live) {
   if (auto about = json::parse_text(q.text(3))) read_about(*about, runner);
   runner.capacity = static_cast<int>(q.integer(4));
   runner.cordoned = q.integer(5) != 0;
-  for (const auto& [mode, name] : kDrainModeNames)
-    if (q.text(6) == name) runner.drain = mode;
+  runner.drain = drain_mode(q.text(6));
   runner.boot = q.id<BootId>(7);
   if (auto body = json::parse_text(q.text(8)); body && body->is_object()) runner.heartbeat = body->get_object();
   runner.streams_owned = static_cast<int>(q.integer(9));

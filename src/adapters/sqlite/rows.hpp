@@ -12,6 +12,7 @@ namespace weir::sqlite {
 #define WEIR_LEASE_COLUMNS                                                                                       \
   "l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version, l.grant_version, "     \
   "l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at"
+#define WEIR_CAMERA_COLUMNS "config, created_at, updated_at, configured_at, crashes"
 #define WEIR_SITE_COLUMNS \
   "site_id, tenant_id, name, tokens, capacity, refill_per_min, budget_updated, created_at"
 #define WEIR_RUNNER_COLUMNS                                                                                      \
@@ -22,7 +23,7 @@ namespace weir::sqlite {
 lease::LeaseRow lease_row(const Query& q);
 LeaseView lease_view(const Query& q, LeaseTime now, WallTime clock);
 Site site_row(const Query& q, LeaseTime now);
-Result<CameraRecord> camera_row(const Query& q);  // config, created_at, updated_at
+Result<CameraRecord> camera_row(const Query& q);
 Runner runner_row(const Query& q, LeaseTime now, Duration live);
 
 }  // namespace weir::sqlite

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace weir::sqlite {
@@ -66,10 +67,26 @@ CREATE TABLE events(
 CREATE TABLE event_state(id INTEGER PRIMARY KEY CHECK (id = 1), forgotten_to INTEGER NOT NULL) STRICT;
 INSERT INTO event_state VALUES (1, 0);
 )sql",
+    // A tenant of the same name that comes later must not answer to the keys of the first.
+    R"sql(
+CREATE TABLE api_keys(
+  key_id TEXT PRIMARY KEY, secret_sha256 TEXT NOT NULL UNIQUE, name TEXT NOT NULL, role TEXT NOT NULL,
+  sub TEXT NOT NULL, tenant_id TEXT NOT NULL, created_at INTEGER NOT NULL, last_used_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER tenant_keys AFTER DELETE ON tenants
+BEGIN DELETE FROM api_keys WHERE tenant_id = OLD.tenant_id; END;
+)sql",
+    // expired_version: the version whose expiry was announced.
+    R"sql(
+ALTER TABLE leases ADD COLUMN expired_version INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cameras ADD COLUMN configured_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE cameras ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+UPDATE cameras SET configured_at = updated_at;
+)sql",
 };
 }  // namespace
 
-void migrate(Db& db) {
+void migrate(Db& db, size_t to) {
   std::int64_t seen = 0;
   {
     Query version = db.query("PRAGMA user_version");
@@ -79,7 +96,7 @@ void migrate(Db& db) {
   if (seen > static_cast<std::int64_t>(kSteps.size()))
     throw SqliteFailure(SQLITE_SCHEMA, fmt::format("the file is of a newer Weir (schema {}, this one knows {})", seen,
                                                    kSteps.size()));
-  for (size_t step = static_cast<size_t>(seen); step < kSteps.size(); ++step) {
+  for (size_t step = static_cast<size_t>(seen); step < std::min(to, kSteps.size()); ++step) {
     db.script("BEGIN IMMEDIATE");
     db.script(kSteps[step]);
     db.script(fmt::format("PRAGMA user_version = {}", step + 1).c_str());

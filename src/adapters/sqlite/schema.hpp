@@ -6,7 +6,7 @@
 namespace weir::sqlite {
 
 // Applies the steps that the file has not seen yet, each in its own transaction. Throws when the file is of a newer
-// Weir.
-void migrate(Db& db);
+// Weir. Tests stop at an older step.
+void migrate(Db& db, size_t to = SIZE_MAX);
 
 }  // namespace weir::sqlite

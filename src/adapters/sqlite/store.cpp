@@ -228,8 +228,11 @@ Async<TickReport> SqliteStore::tick() {
 Async<LeaseView> SqliteStore::revoke(CameraId camera, TenantId tenant) {
   return state_->write<LeaseView>([=](Core& c) { return c.revoke(camera, tenant); });
 }
-Async<int> SqliteStore::release_all(lease::Owner owner, std::string will_sha256) {
-  return state_->write<int>([=](Core& c) { return c.release_all(owner, will_sha256); });
+Async<std::vector<lease::LeaseRow>> SqliteStore::release_all(lease::Owner owner, std::string will_sha256) {
+  return state_->write<std::vector<lease::LeaseRow>>([=](Core& c) { return c.release_all(owner, will_sha256); });
+}
+Async<std::vector<lease::LeaseRow>> SqliteStore::take_expired(int most) {
+  return state_->write<std::vector<lease::LeaseRow>>([=](Core& c) { return c.take_expired(most); });
 }
 Async<std::vector<LeaseView>> SqliteStore::list(LeaseFilter filter) {
   return state_->read<std::vector<LeaseView>>([this, filter](Core::Reader& r) -> Result<std::vector<LeaseView>> {
@@ -295,11 +298,15 @@ Async<CameraRecord> SqliteStore::edit_camera(CameraId id, TenantId tenant, Camer
 Async<Nothing> SqliteStore::remove_camera(CameraId id, TenantId tenant) {
   return state_->write<Nothing>([=](Core& c) { return c.remove_camera(id, tenant); });
 }
+Async<int> SqliteStore::count_crash(CameraId id, TenantId tenant) {
+  return state_->write<int>([=](Core& c) { return c.count_crash(id, tenant); });
+}
 Async<Runner> SqliteStore::register_runner(Runner runner, std::string will_sha256) {
   return state_->write<Runner>([=](Core& c) { return c.register_runner(runner, will_sha256); });
 }
-Async<Nothing> SqliteStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) {
-  return state_->write<Nothing>([=](Core& c) { return c.heartbeat(id, tenant, body, streams_owned); });
+Async<RunnerOrders> SqliteStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
+                                           int streams_owned) {
+  return state_->write<RunnerOrders>([=](Core& c) { return c.heartbeat(id, tenant, body, streams_owned); });
 }
 Async<std::vector<Runner>> SqliteStore::list_runners(TenantId tenant, RunnerId after, int limit) {
   return state_->read<std::vector<Runner>>([=, this](Core::Reader& r) -> Result<std::vector<Runner>> {
@@ -324,6 +331,12 @@ Async<std::vector<Confirmation>> SqliteStore::append(std::vector<OutgoingEvent> 
   return state_->write<std::vector<Confirmation>>(
       [events = std::move(events), speaker = std::move(speaker)](Core& c) { return c.append(events, speaker); });
 }
+Async<Nothing> SqliteStore::announce(std::vector<Announcement> announcements) {
+  return state_->write<Nothing>([announcements = std::move(announcements)](Core& c) {
+    c.announce(announcements);
+    return ok();
+  });
+}
 Async<EventPage> SqliteStore::read(std::int64_t after, int limit) {
   return state_->read<EventPage>([=, this](Core::Reader& r) -> Result<EventPage> {
     return r.read_events(after, limit, state_->epoch());
@@ -336,6 +349,22 @@ Async<EventPlace> SqliteStore::newest() {
 }
 Async<std::int64_t> SqliteStore::trim(EventRetention retention, int most) {
   return state_->write<std::int64_t>([=](Core& c) -> Result<std::int64_t> { return c.trim(retention, most); });
+}
+
+// ---- keys ----
+
+Async<ApiKey> SqliteStore::add_key(ApiKey key, std::string secret_sha256) {
+  return state_->write<ApiKey>([=](Core& c) { return c.add_key(key, secret_sha256); });
+}
+Async<std::vector<ApiKey>> SqliteStore::list_keys(TenantId tenant, KeyId after, int limit) {
+  return state_->read<std::vector<ApiKey>>(
+      [=](Core::Reader& r) -> Result<std::vector<ApiKey>> { return r.list_keys(tenant, after, limit); });
+}
+Async<Nothing> SqliteStore::revoke_key(KeyId id, TenantId tenant) {
+  return state_->write<Nothing>([=](Core& c) { return c.revoke_key(id, tenant); });
+}
+Async<ApiKey> SqliteStore::find_key(std::string secret_sha256) {
+  return state_->write<ApiKey>([=](Core& c) { return c.find_key(secret_sha256); });
 }
 
 }  // namespace weir::sqlite

@@ -9,6 +9,8 @@ Moment moment_of(const StoreState& state, WallTime clock) {
           Version::make(state.epoch, state.counter + 1)};
 }
 
+bool settled(const Moment& moment) { return moment.now >= std::max(moment.hold_until, moment.closed_until); }
+
 Duration avoid_duration(int strikes) { return std::chrono::minutes(1 << std::clamp(strikes - 1, 0, 4)); }
 
 bool fence_accepts(const LeaseRow& row, const Owner& speaker, Version stamped, std::int64_t epoch) {
@@ -104,9 +106,7 @@ struct Judge {
     if (facts.avoided && facts.other_eligible) return refused(Refusal::avoided);
     if (row.released) return moment.now < moment.closed_until ? refused(Refusal::settling) : grant();
     if (row.expires > moment.now) return answered(Outcome::held);
-    if (moment.now < std::max(moment.hold_until, moment.closed_until))
-      return answered(Outcome::held, Refusal::settling);
-    return grant();
+    return settled(moment) ? grant() : answered(Outcome::held, Refusal::settling);
   }
 
   Decision renew() const {

@@ -50,6 +50,18 @@ TEST(Decide, ExpiredLease_IsNotTaken_DuringAHold) {
   EXPECT_EQ(acquire(row, kB, moment).answer.outcome, Outcome::granted);
 }
 
+TEST(Decide, OthersMayTake_OnceNeitherAHoldNorANewEpochProtectsTheHolder) {
+  Moment moment = at(LeaseTime(10s));
+  EXPECT_TRUE(settled(moment));
+  moment.hold_until = LeaseTime(11s);
+  EXPECT_FALSE(settled(moment));
+  moment.hold_until = {};
+  moment.closed_until = LeaseTime(11s);
+  EXPECT_FALSE(settled(moment));
+  moment.now = LeaseTime(11s);
+  EXPECT_TRUE(settled(moment));
+}
+
 TEST(Decide, FreeCamera_IsGranted_DuringAHold_ButNotAfterANewEpoch) {
   LeaseRow row{kCamera};
   Moment moment = at(LeaseTime(11s));

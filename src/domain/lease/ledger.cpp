@@ -40,6 +40,11 @@ bool judge(Rows& rows, StoreState& state, const Batch& batch, WallTime clock, st
     if (decision.add_avoid) rows.add_avoid(ask.camera, batch.owner.runner, moment.now);
     const LeaseRow& after = decision.write ? *decision.write : *row;
     decision.answer.expires_at = clock + (after.expires - moment.now);
+    Outcome outcome = decision.answer.outcome;
+    if (batch.operation != Operation::renew && (outcome == Outcome::granted || outcome == Outcome::released)) {
+      decision.answer.tenant = row->tenant;
+      decision.answer.site = row->site;
+    }
     answers.push_back(std::move(decision.answer));
   }
   return lost_commits;

@@ -1,6 +1,7 @@
 #include "weir/control_plane/answers.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/control_plane/announcer.hpp"
 
 #include <cmath>
 
@@ -34,6 +35,8 @@ json::object write_camera(const CameraRecord& record, camera::Credentials creden
   json::object out = camera::write_config(record.config, credentials);
   out["created_at"] = to_iso(record.created_at);
   out["updated_at"] = to_iso(record.updated_at);
+  out["config_version"] = config_version(record);
+  if (credentials == camera::Credentials::shown) out["crashes"] = record.crashes;
   return out;
 }
 

@@ -19,14 +19,24 @@ camera::Credentials credentials_for(const Caller& caller) {
   return sees_credentials(caller) ? camera::Credentials::shown : camera::Credentials::redacted;
 }
 
-void log_change(std::string_view event, const camera::Config& config, const Caller& caller,
-                const net::Request& request) {
-  log::info(event)
+void note_change(Plane& plane, std::string_view what, const CameraRecord& record, const Caller& caller,
+                 const net::Request& request) {
+  const camera::Config& config = record.config;
+  plane.announcer.camera(what, record);
+  log::info(fmt::format("camera.{}", what))
       .with("camera_uuid", config.camera)
       .with("site_id", config.site)
       .with("tenant_id", config.tenant)
       .with("by", caller.sub)
       .with("request_id", request.request_id);
+}
+
+// Whoever held a camera that may no longer be leased has lost it with the step just made. That step's version names the
+// announcement, so one that ended earlier is not told again.
+boost::asio::awaitable<void> announce_revoked(Plane& plane, CameraId camera, std::string_view reason) {
+  TenantId any;
+  auto seen = co_await plane.leases.show(std::move(camera), std::move(any));
+  if (seen && seen->row.revoked) plane.announcer.lease(change_of("revoked", seen->row, reason));
 }
 
 // The path's place and the query's filters together; nothing when they contradict each other or the caller's tenant.
@@ -77,7 +87,7 @@ Reply add_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(config, read_camera(std::move(body), plane.settings.rules));
   CO_TRY(tenant, tenant_for(caller, config.tenant));
   CO_TRY(record, co_await plane.catalog.add_camera(std::move(config)));
-  log_change("camera.created", record.config, caller, request);
+  note_change(plane, "created", record, caller, request);
   co_return net::Response::json(write_camera(record, credentials_for(caller)), 201);
 }
 
@@ -107,7 +117,8 @@ Reply change_camera(Plane& plane, net::Request& request, const Caller& caller) {
   };
   TenantId tenant = place.tenant;
   CO_TRY(record, co_await plane.catalog.edit_camera(std::move(id), std::move(tenant), std::move(edit)));
-  log_change("camera.updated", record.config, caller, request);
+  note_change(plane, "updated", record, caller, request);
+  if (!record.config.assignable()) co_await announce_revoked(plane, record.config.camera, "camera_disabled");
   co_return net::Response::json(write_camera(record, credentials_for(caller)));
 }
 
@@ -120,8 +131,44 @@ Reply remove_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(record, co_await plane.catalog.show_camera(std::move(looked), std::move(tenant)));
   CO_TRY(here, stands_at(record, place));
   CO_TRY(gone, co_await plane.catalog.remove_camera(std::move(doomed), std::move(again)));
-  log_change("camera.deleted", record.config, caller, request);
+  note_change(plane, "deleted", record, caller, request);
+  co_await announce_revoked(plane, id, "camera_deleted");
   co_return net::Response::json(json::object{{"camera_uuid", id.str()}, {"deleted", true}});
+}
+
+struct CrashReport {
+  RunnerId runner;
+  BootId boot;
+  std::string config_version;
+};
+template <class V>
+void fields(V& v, CrashReport& r) {
+  v.required("runner_id", r.runner);
+  v.required("boot_id", r.boot);
+  v.optional("config_version", r.config_version);
+}
+
+// A worker died of this camera. A crash under a configuration that was replaced since says nothing about the new one.
+Reply count_crash(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(place, place_of(request, caller));
+  CO_TRY(id, path_id<CameraId>(request));
+  CO_TRY(report, body_as<CrashReport>(request));
+  CO_TRY(own, speaks_for(caller, report.runner));
+  CameraId looked = id, counted = id;
+  TenantId tenant = place.tenant, again = place.tenant;
+  CO_TRY(record, co_await plane.catalog.show_camera(std::move(looked), std::move(tenant)));
+  int crashes = record.crashes;
+  if (report.config_version.empty() || report.config_version == config_version(record)) {
+    CO_TRY(now, co_await plane.catalog.count_crash(std::move(counted), std::move(again)));
+    crashes = now;
+    log::warn("camera.crashed_worker")
+        .with("camera_uuid", id)
+        .with("runner_id", report.runner)
+        .with("boot_id", report.boot)
+        .with("crashes", crashes)
+        .with("request_id", request.request_id);
+  }
+  co_return net::Response::json(json::object{{"camera_uuid", id.str()}, {"crashes", crashes}});
 }
 
 }  // namespace
@@ -136,6 +183,7 @@ void add_camera_routes(net::Router& router, Plane& plane) {
     add_guarded(router, plane, Method::patch, one, kAdmins, change_camera<EditKind::merge>);
     add_guarded(router, plane, Method::del, one, kAdmins, remove_camera);
   }
+  add_guarded(router, plane, Method::post, "/v1/cameras/{camera_uuid}/crashes", kRunners, count_crash);
 }
 
 }  // namespace weir::control_plane

@@ -4,9 +4,9 @@
 
 namespace weir::control_plane {
 
-ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Clock& clock, net::TokenKey key,
-                           net::Metrics& metrics, ControlPlaneSettings settings)
-    : plane_(std::make_unique<Plane>(leases, catalog, events, clock, std::move(key), metrics, settings)) {}
+ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys, Clock& clock,
+                           net::TokenKey key, net::Metrics& metrics, ControlPlaneSettings settings)
+    : plane_(std::make_unique<Plane>(leases, catalog, events, keys, clock, std::move(key), metrics, settings)) {}
 
 ControlPlane::~ControlPlane() = default;
 
@@ -18,6 +18,7 @@ void ControlPlane::add_routes(net::Router& router) {
   add_zone_routes(router, *plane_);
   add_runner_routes(router, *plane_);
   add_event_routes(router, *plane_);
+  add_auth_routes(router, *plane_);
 }
 
 void ControlPlane::observe(const net::Finished& finished) { plane_->instruments.request(finished); }

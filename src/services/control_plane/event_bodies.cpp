@@ -1,5 +1,6 @@
 #include "weir/control_plane/event_bodies.hpp"
 
+#include "weir/control_plane/announcer.hpp"
 #include "weir/control_plane/lease_bodies.hpp"
 #include "weir/control_plane/request.hpp"
 
@@ -45,6 +46,7 @@ class Item {
     TRY(topic, text("topic", 64));
     TRY(key, text("routing_key", event::kKeyBytesMax));
     TRY(id, text("event_id", 64));
+    if (id.starts_with(kOwnIdPrefix)) return wrong("event_id", "must not begin as the control plane's own ids do");
     const Family* family = family_of(topic, key);
     if (family == nullptr)
       return wrong("routing_key", "must be one of its topic: detections.… of detections.topic; stream.status.…, "

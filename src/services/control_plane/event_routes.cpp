@@ -128,8 +128,7 @@ Reply list_events(Plane& plane, const net::Request& request, const Caller& calle
   co_return std::move(response);
 }
 
-Reply listen(Plane& plane, net::Request& request, const Caller& caller) {
-  CO_TRY(pattern, asked_pattern(request));
+Reply listen_to(Plane& plane, const net::Request& request, const Caller& caller, event::TopicPattern pattern) {
   CO_TRY(cursor, asked_cursor(request));
   CO_TRY(follow, query_flag(request, "follow"));
   if (!follow.value_or(true))
@@ -142,11 +141,22 @@ Reply listen(Plane& plane, net::Request& request, const Caller& caller) {
   co_return std::move(response);
 }
 
+Reply listen(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(pattern, asked_pattern(request));
+  co_return co_await listen_to(plane, request, caller, std::move(pattern));
+}
+
+Reply listen_to_leases(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(pattern, event::TopicPattern::create("lease.#"));
+  co_return co_await listen_to(plane, request, caller, std::move(pattern));
+}
+
 }  // namespace
 
 void add_event_routes(net::Router& router, Plane& plane) {
   add_guarded(router, plane, Method::post, "/v1/events/batch", kPublishers, publish);
   add_guarded(router, plane, Method::get, "/v1/events", kReadersAndRunners, listen);
+  add_guarded(router, plane, Method::get, "/v1/leases/events", kReadersAndRunners, listen_to_leases);
 }
 
 }  // namespace weir::control_plane

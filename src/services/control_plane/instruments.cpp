@@ -15,6 +15,7 @@ Instruments::Instruments(net::Metrics& metrics)
               &metrics.counter("weir_events_duplicate_total", "Events that the bus had already."),
               &metrics.counter("weir_events_stale_total", "Events of those who no longer hold their camera.")},
       events_forgotten_(metrics.counter("weir_events_forgotten_total", "Events deleted when their time was over.")),
+      announcements_lost_(metrics.counter("weir_announcements_lost_total", "Changes that nobody was told of.")),
       event_listeners_(metrics.gauge("weir_event_subscribers", "Event streams that are open.")),
       event_listeners_cut_(metrics.counter("weir_event_subscribers_cut_total", "Event streams ended as too slow.")),
       event_lag_(metrics.gauge("weir_event_lag_seconds", "Age of the newest event when it was handed on.")) {}

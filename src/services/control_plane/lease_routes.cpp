@@ -15,7 +15,7 @@ namespace {
 
 TtlBounds ttl_bounds(const Plane& plane) { return {plane.settings.ttl_min, plane.settings.ttl_max}; }
 
-// What a batch did, for the log and the metrics: recorded once, right after the store's answer.
+// What a batch did, for the log, the metrics and the bus: recorded once, right after the store's answer.
 struct Deeds {
   std::array<int, lease::kOutcomeNames.size()> outcomes{};
   int granted = 0;  // without replays
@@ -49,6 +49,11 @@ Deeds deeds_of(Plane& plane, const lease::Owner& owner, std::span<const lease::A
       deeds.owner_changes += changed ? 1 : 0;
     }
     if ((granted || released) && log::enabled(each)) log_camera(each, owner, answer, request);
+    // A renewal that a new epoch answers with a grant changes no hands, and says no place.
+    if ((granted || released) && !answer.tenant.empty()) {
+      std::string_view what = released ? "released" : answer.stolen ? "stolen" : "granted";
+      plane.announcer.lease({what, {answer.tenant, answer.site, answer.camera}, owner, answer.version});
+    }
   }
   return deeds;
 }
@@ -204,6 +209,7 @@ Reply revoke_lease(Plane& plane, net::Request& request, const Caller& caller) {
       .with("version", view.row.version.n)
       .with("by", caller.sub)
       .with("request_id", request.request_id);
+  if (view.row.revoked) plane.announcer.lease(change_of("revoked", view.row, "operator"));
   co_return net::Response::json(write_lease(view));
 }
 

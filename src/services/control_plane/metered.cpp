@@ -21,6 +21,7 @@ MeteredLeaseStore::MeteredLeaseStore(LeaseStore& inner, net::Metrics& metrics, C
       tick_(metrics, clock, "tick"),
       revoke_(metrics, clock, "revoke"),
       release_all_(metrics, clock, "release_all"),
+      take_expired_(metrics, clock, "take_expired"),
       list_(metrics, clock, "list_leases"),
       show_(metrics, clock, "show_lease"),
       consume_(metrics, clock, "consume") {}
@@ -35,8 +36,12 @@ awaitable<Result<TickReport>> MeteredLeaseStore::tick() { return tick_.time(inne
 awaitable<Result<LeaseView>> MeteredLeaseStore::revoke(CameraId camera, TenantId tenant) {
   return revoke_.time(inner_.revoke(std::move(camera), std::move(tenant)));
 }
-awaitable<Result<int>> MeteredLeaseStore::release_all(lease::Owner owner, std::string will_sha256) {
+awaitable<Result<std::vector<lease::LeaseRow>>> MeteredLeaseStore::release_all(lease::Owner owner,
+                                                                               std::string will_sha256) {
   return release_all_.time(inner_.release_all(std::move(owner), std::move(will_sha256)));
+}
+awaitable<Result<std::vector<lease::LeaseRow>>> MeteredLeaseStore::take_expired(int most) {
+  return take_expired_.time(inner_.take_expired(most));
 }
 awaitable<Result<std::vector<LeaseView>>> MeteredLeaseStore::list(LeaseFilter filter) {
   return list_.time(inner_.list(std::move(filter)));
@@ -53,6 +58,7 @@ awaitable<Result<BudgetAnswer>> MeteredLeaseStore::consume(SiteId site, TenantId
 MeteredEventLog::MeteredEventLog(EventLog& inner, net::Metrics& metrics, Clock& clock)
     : inner_(inner),
       append_(metrics, clock, "append_events"),
+      announce_(metrics, clock, "announce_events"),
       read_(metrics, clock, "read_events"),
       newest_(metrics, clock, "newest_event"),
       trim_(metrics, clock, "trim_events") {}
@@ -61,12 +67,37 @@ awaitable<Result<std::vector<Confirmation>>> MeteredEventLog::append(std::vector
                                                                      EventSpeaker speaker) {
   return append_.time(inner_.append(std::move(events), std::move(speaker)));
 }
+awaitable<Result<Nothing>> MeteredEventLog::announce(std::vector<Announcement> announcements) {
+  return announce_.time(inner_.announce(std::move(announcements)));
+}
 awaitable<Result<EventPage>> MeteredEventLog::read(std::int64_t after, int limit) {
   return read_.time(inner_.read(after, limit));
 }
 awaitable<Result<EventPlace>> MeteredEventLog::newest() { return newest_.time(inner_.newest()); }
 awaitable<Result<std::int64_t>> MeteredEventLog::trim(EventRetention retention, int most) {
   return trim_.time(inner_.trim(retention, most));
+}
+
+// ---- keys ----
+
+MeteredKeys::MeteredKeys(Keys& inner, net::Metrics& metrics, Clock& clock)
+    : inner_(inner),
+      add_key_(metrics, clock, "add_key"),
+      list_keys_(metrics, clock, "list_keys"),
+      revoke_key_(metrics, clock, "revoke_key"),
+      find_key_(metrics, clock, "find_key") {}
+
+Keys::Async<ApiKey> MeteredKeys::add_key(ApiKey key, std::string secret_sha256) {
+  return add_key_.time(inner_.add_key(std::move(key), std::move(secret_sha256)));
+}
+Keys::Async<std::vector<ApiKey>> MeteredKeys::list_keys(TenantId tenant, KeyId after, int limit) {
+  return list_keys_.time(inner_.list_keys(std::move(tenant), std::move(after), limit));
+}
+Keys::Async<Nothing> MeteredKeys::revoke_key(KeyId id, TenantId tenant) {
+  return revoke_key_.time(inner_.revoke_key(std::move(id), std::move(tenant)));
+}
+Keys::Async<ApiKey> MeteredKeys::find_key(std::string secret_sha256) {
+  return find_key_.time(inner_.find_key(std::move(secret_sha256)));
 }
 
 // ---- catalog ----
@@ -87,6 +118,7 @@ MeteredCatalog::MeteredCatalog(Catalog& inner, net::Metrics& metrics, Clock& clo
       show_camera_(metrics, clock, "show_camera"),
       edit_camera_(metrics, clock, "edit_camera"),
       remove_camera_(metrics, clock, "remove_camera"),
+      count_crash_(metrics, clock, "count_crash"),
       register_runner_(metrics, clock, "register_runner"),
       heartbeat_(metrics, clock, "heartbeat"),
       list_runners_(metrics, clock, "list_runners"),
@@ -133,11 +165,14 @@ Catalog::Async<CameraRecord> MeteredCatalog::edit_camera(CameraId id, TenantId t
 Catalog::Async<Nothing> MeteredCatalog::remove_camera(CameraId id, TenantId tenant) {
   return remove_camera_.time(inner_.remove_camera(std::move(id), std::move(tenant)));
 }
+Catalog::Async<int> MeteredCatalog::count_crash(CameraId id, TenantId tenant) {
+  return count_crash_.time(inner_.count_crash(std::move(id), std::move(tenant)));
+}
 Catalog::Async<Runner> MeteredCatalog::register_runner(Runner runner, std::string will_sha256) {
   return register_runner_.time(inner_.register_runner(std::move(runner), std::move(will_sha256)));
 }
-Catalog::Async<Nothing> MeteredCatalog::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
-                                                  int streams_owned) {
+Catalog::Async<RunnerOrders> MeteredCatalog::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
+                                                       int streams_owned) {
   return heartbeat_.time(inner_.heartbeat(std::move(id), std::move(tenant), std::move(body), streams_owned));
 }
 Catalog::Async<std::vector<Runner>> MeteredCatalog::list_runners(TenantId tenant, RunnerId after, int limit) {

@@ -59,18 +59,20 @@ const event::Place* CameraPlaces::keep(event::Place place, Instant now) {
   return &known_.insert_or_assign(std::move(camera), Known{std::move(place), now}).first->second.place;
 }
 
-Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Clock& time, net::TokenKey key,
-             net::Metrics& registry, ControlPlaneSettings chosen)
+Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Keys& key_store, Clock& time,
+             net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen)
     : leases(lease_store, registry, time),
       catalog(catalog_store, registry, time),
       events(event_log, registry, time),
+      keys(key_store, registry, time),
       clock(time),
       metrics(registry),
       settings(chosen),
       gate(std::move(key), time),
       instruments(registry),
       readiness(catalog, time),
-      feed(events, time, instruments, settings.event_window_bytes) {}
+      feed(events, time, instruments, settings.event_window_bytes),
+      announcer(events, feed, instruments, time) {}
 
 void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,
                  GuardedHandler handler) {

@@ -1,3 +1,4 @@
+#include "scripted_keys.hpp"
 #include "scripted_store.hpp"
 #include "weir/control_plane/control_plane.hpp"
 
@@ -49,6 +50,7 @@ const Expected kRoutes[] = {
     {Method::put, "/v1/cameras/{camera_uuid}", "a"},
     {Method::patch, "/v1/cameras/{camera_uuid}", "a"},
     {Method::del, "/v1/cameras/{camera_uuid}", "a"},
+    {Method::post, "/v1/cameras/{camera_uuid}/crashes", "ar"},
     {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras", "arv"},
     {Method::post, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras", "a"},
     {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras/{camera_uuid}", "arv"},
@@ -74,15 +76,20 @@ const Expected kRoutes[] = {
     {Method::get, "/v1/runners/{runner_id}", "arv"},
     {Method::patch, "/v1/runners/{runner_id}", "a"},
     {Method::del, "/v1/runners/{runner_id}", "a"},
+    {Method::get, "/v1/leases/events", "arv"},
     {Method::post, "/v1/events/batch", "arw"},
     {Method::get, "/v1/events", "arv"},
+    {Method::post, "/v1/api-keys", "a"},
+    {Method::get, "/v1/api-keys", "a"},
+    {Method::del, "/v1/api-keys/{key_id}", "a"},
+    {Method::post, "/v1/auth/token", ""},
 };
 
 class ControlPlaneRoutes : public testing::Test {
  protected:
   ControlPlaneRoutes()
       : key_(*net::TokenKey::create(Secret(std::string(32, 'k')))),
-        plane_(store_, store_, store_, clock_, key_, metrics_, ControlPlaneSettings{}) {
+        plane_(store_, store_, store_, keys_, clock_, key_, metrics_, ControlPlaneSettings{}) {
     plane_.add_routes(router_);
   }
 
@@ -138,6 +145,7 @@ class ControlPlaneRoutes : public testing::Test {
   VirtualClock clock_{io_};
   net::Metrics metrics_;
   ScriptedStore store_;
+  ScriptedKeys keys_;
   net::TokenKey key_;
   ControlPlane plane_;
   net::Router router_;
@@ -314,8 +322,9 @@ TEST_F(ControlPlaneRoutes, Will_IsMadeOnceAndOpensOneDoor) {
     hash = will;
     return runner;
   };
-  store_.on_release_all = [&](const lease::Owner& owner, const std::string& will) -> Result<int> {
-    if (owner.boot.str() == "b" && will == hash) return 3;
+  store_.on_release_all = [&](const lease::Owner& owner,
+                              const std::string& will) -> Result<std::vector<lease::LeaseRow>> {
+    if (owner.boot.str() == "b" && will == hash) return std::vector<lease::LeaseRow>(3);
     return Error{Errc::not_found, "boot_not_found", "there is no such boot"};
   };
   net::Response registered =

@@ -64,10 +64,13 @@ boost::asio::awaitable<Result<net::Response>> beat(Plane& plane, RunnerId runner
   RunnerId id = runner;
   TenantId tenant = caller.tenant;
   json::object kept = std::move(heartbeat.kept);
-  CO_TRY(noted,
+  CO_TRY(orders,
          co_await plane.catalog.heartbeat(std::move(id), std::move(tenant), std::move(kept), heartbeat.streams_owned));
   co_return net::Response::json(json::object{{"runner_id", runner.str()},
                                              {"status", "active"},
+                                             {"cordoned", orders.cordoned},
+                                             {"drain_mode", json::write_value(orders.drain)},
+                                             {"capacity_streams", orders.capacity},
                                              {"heartbeat_timeout_s", number(seconds(plane.settings.runner_live))}});
 }
 
@@ -108,10 +111,11 @@ Reply release_all(Plane& plane, net::Request& request) {
   log::info("lease.released", "the last will of a boot was carried out")
       .with("runner_id", runner)
       .with("boot_id", will.boot)
-      .with("released", *released)
+      .with("released", released->size())
       .with("request_id", request.request_id);
+  for (const lease::LeaseRow& row : *released) plane.announcer.lease(change_of("released", row, "last_will"));
   co_return net::Response::json(
-      json::object{{"runner_id", runner.str()}, {"boot_id", will.boot.str()}, {"released", *released}});
+      json::object{{"runner_id", runner.str()}, {"boot_id", will.boot.str()}, {"released", released->size()}});
 }
 
 // ---- an operator looks and acts ----
@@ -148,6 +152,7 @@ Reply change_runner(Plane& plane, net::Request& request, const Caller& caller) {
       .with("capacity_streams", runner.capacity)
       .with("by", caller.sub)
       .with("request_id", request.request_id);
+  plane.announcer.runner(runner);
   co_return net::Response::json(write_runner(runner));
 }
 

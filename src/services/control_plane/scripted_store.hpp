@@ -17,14 +17,17 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
 
   std::function<Result<std::vector<lease::Answer>>(const lease::Batch&)> on_apply;
   std::function<Result<TickReport>()> on_tick;
-  std::function<Result<int>(const lease::Owner&, const std::string&)> on_release_all;
+  std::function<Result<std::vector<lease::LeaseRow>>(const lease::Owner&, const std::string&)> on_release_all;
+  std::vector<lease::LeaseRow> expired;  // given out once
   std::function<Result<std::vector<LeaseView>>(const LeaseFilter&)> on_list;
   std::function<Result<LeaseView>(const CameraId&)> on_show;
   std::function<Result<BudgetAnswer>(const std::optional<BudgetUse>&)> on_consume;
   std::function<Result<Runner>(const Runner&, const std::string&)> on_register;
-  std::function<Result<Nothing>(const RunnerId&, const boost::json::object&, int)> on_heartbeat;
+  std::function<Result<RunnerOrders>(const RunnerId&, const boost::json::object&, int)> on_heartbeat;
   std::function<Result<std::vector<Confirmation>>(const std::vector<OutgoingEvent>&, const EventSpeaker&)> on_append;
   std::vector<StoredEvent> stored;    // what the log holds
+  std::vector<std::vector<Announcement>> announced;  // by the step
+  int announce_failures = 0;                         // steps that fail before one succeeds
   EventPlace last_event = {1, 0};
   std::int64_t forgotten_to = 0;
   std::vector<CameraRecord> cameras;  // in the order of their ids
@@ -37,9 +40,10 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   Answer<LeaseView> revoke(CameraId camera, TenantId) override {
     co_return on_show ? on_show(camera) : missing<LeaseView>();
   }
-  Answer<int> release_all(lease::Owner owner, std::string will) override {
-    co_return on_release_all ? on_release_all(owner, will) : missing<int>();
+  Answer<std::vector<lease::LeaseRow>> release_all(lease::Owner owner, std::string will) override {
+    co_return on_release_all ? on_release_all(owner, will) : missing<std::vector<lease::LeaseRow>>();
   }
+  Answer<std::vector<lease::LeaseRow>> take_expired(int) override { co_return std::exchange(expired, {}); }
   Answer<std::vector<LeaseView>> list(LeaseFilter filter) override {
     co_return on_list ? on_list(filter) : missing<std::vector<LeaseView>>();
   }
@@ -52,6 +56,11 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
 
   Answer<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override {
     co_return on_append ? on_append(events, speaker) : missing<std::vector<Confirmation>>();
+  }
+  Answer<Nothing> announce(std::vector<Announcement> announcements) override {
+    if (announce_failures-- > 0) co_return Error{Errc::unavailable, "store_unavailable", "the store does not answer"};
+    announced.push_back(std::move(announcements));
+    co_return ok();
   }
   Answer<EventPage> read(std::int64_t after, int limit) override {
     if (!up) co_return missing<EventPage>();
@@ -105,15 +114,19 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
     CameraRecord* record = find(id, tenant);
     if (record == nullptr) co_return missing<CameraRecord>();
     CO_TRY(config, change(*record));
-    record->config = config;
+    *record = edited(*record, config, record->updated_at);
     co_return *record;
   }
   Answer<Nothing> remove_camera(CameraId, TenantId) override { co_return up ? ok() : missing<Nothing>(); }
+  Answer<int> count_crash(CameraId id, TenantId tenant) override {
+    CameraRecord* record = find(id, tenant);
+    co_return record != nullptr ? Result<int>(++record->crashes) : missing<int>();
+  }
   Answer<Runner> register_runner(Runner runner, std::string will) override {
     co_return on_register ? on_register(runner, will) : missing<Runner>();
   }
-  Answer<Nothing> heartbeat(RunnerId id, TenantId, boost::json::object body, int streams) override {
-    co_return on_heartbeat ? on_heartbeat(id, body, streams) : missing<Nothing>();
+  Answer<RunnerOrders> heartbeat(RunnerId id, TenantId, boost::json::object body, int streams) override {
+    co_return on_heartbeat ? on_heartbeat(id, body, streams) : missing<RunnerOrders>();
   }
   Answer<std::vector<Runner>> list_runners(TenantId, RunnerId, int) override {
     co_return missing<std::vector<Runner>>();
@@ -121,7 +134,12 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   Answer<Runner> show_runner(RunnerId id, TenantId) override {
     co_return up ? Result<Runner>(Runner{.id = id}) : missing<Runner>();
   }
-  Answer<Runner> change_runner(RunnerId, TenantId, RunnerChange) override { co_return missing<Runner>(); }
+  Answer<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override {
+    if (!up) co_return missing<Runner>();
+    Runner runner{.id = id, .tenant = tenant};
+    runner.cordoned = change.cordoned.value_or(false);
+    co_return runner;
+  }
   Answer<Nothing> remove_runner(RunnerId, TenantId) override { co_return missing<Nothing>(); }
 
  private:

@@ -58,6 +58,22 @@ asio::awaitable<void> move_lease_time(Plane& plane) {
   }
 }
 
+// Told to everybody who could take them. What is marked as told and then lost, because this process ends or the queue
+// is full, is found by the runners' own slow look.
+asio::awaitable<void> announce_expiries(Plane& plane) {
+  constexpr int kStep = 500;
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  co_await asio::this_coro::throw_if_cancelled(false);
+  while (!co_await cancelled()) {
+    auto expired = co_await plane.leases.take_expired(kStep);
+    if (expired)
+      for (const lease::LeaseRow& row : *expired) plane.announcer.lease(change_of("expired", row));
+    if (expired && expired->size() == kStep) continue;
+    if (co_await cancelled()) co_return;
+    co_await plane.clock.wait(kExpiryEvery);
+  }
+}
+
 // In small steps, so that no lease waits long behind one; while there is more to do, quickly enough to keep up with
 // what can come in.
 asio::awaitable<void> forget_events(Plane& plane) {
@@ -78,7 +94,8 @@ asio::awaitable<void> forget_events(Plane& plane) {
 asio::awaitable<void> ControlPlane::ticker() {
   using namespace asio::experimental::awaitable_operators;
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
-  co_await (move_lease_time(*plane_) && forget_events(*plane_) && plane_->feed.run());
+  co_await (move_lease_time(*plane_) && announce_expiries(*plane_) && forget_events(*plane_) &&
+            plane_->announcer.run() && plane_->feed.run());
 }
 
 }  // namespace weir::control_plane

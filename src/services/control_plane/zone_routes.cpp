@@ -219,7 +219,9 @@ boost::asio::awaitable<Result<CameraRecord>> edit_zones(Plane& plane, Place plac
   co_return co_await plane.catalog.edit_camera(std::move(camera), std::move(tenant), std::move(edit));
 }
 
-void log_zones(const CameraRecord& record, std::int64_t zone_id, const Caller& caller, const net::Request& request) {
+void note_zones(Plane& plane, const CameraRecord& record, std::int64_t zone_id, const Caller& caller,
+                const net::Request& request) {
+  plane.announcer.camera("updated", record);
   log::info("camera.updated", "its zones changed")
       .with("camera_uuid", record.config.camera)
       .with("site_id", record.config.site)
@@ -244,7 +246,7 @@ Reply write_zone(Plane& plane, net::Request& request, const Caller& caller) {
     return with_zone(std::move(config), zone, write);
   };
   CO_TRY(record, co_await edit_zones(plane, place, std::move(camera), std::move(change)));
-  log_zones(record, zone.zone_id, caller, request);
+  note_zones(plane, record, zone.zone_id, caller, request);
   co_return net::Response::json(write_zone_of(record.config.camera, zone), write == ZoneWrite::add ? 201 : 200);
 }
 
@@ -258,7 +260,7 @@ Reply remove_zone(Plane& plane, net::Request& request, const Caller& caller) {
     return without_zone(std::move(config), doomed);
   };
   CO_TRY(record, co_await edit_zones(plane, place, std::move(camera), std::move(change)));
-  log_zones(record, zone_id, caller, request);
+  note_zones(plane, record, zone_id, caller, request);
   co_return net::Response::json(
       json::object{{"camera_uuid", record.config.camera.str()}, {"zone_id", zone_id}, {"deleted", true}});
 }

@@ -38,7 +38,12 @@ struct CameraRecord {
   camera::Config config;
   WallTime created_at{};
   WallTime updated_at{};
+  WallTime configured_at{};  // when anything but `enabled` was last changed: names the configuration
+  int crashes = 0;           // of workers, caused by this camera under its present configuration (rule 15)
 };
+// The record after an edit at `at`. What was counted against the old configuration is not counted against a new one;
+// switching a camera off and on leaves both as they are.
+CameraRecord edited(const CameraRecord& present, camera::Config next, WallTime at);
 
 struct CameraFilter {
   TenantId tenant = {};
@@ -52,6 +57,7 @@ enum class DrainMode { none, soft, hard };
 inline constexpr std::array<json::EnumName<DrainMode>, 3> kDrainModeNames = {
     {{DrainMode::none, "none"}, {DrainMode::soft, "soft"}, {DrainMode::hard, "hard"}}};
 constexpr auto& enum_names(DrainMode) { return kDrainModeNames; }
+DrainMode drain_mode(std::string_view stored);
 
 struct Runner {
   RunnerId id;
@@ -83,6 +89,14 @@ void read_about(const boost::json::value& about, Runner& runner);
 Error no_such(std::string_view what, std::string_view field);     // "camera" → camera_not_found
 Error exists_already(std::string_view what, std::string_view field);
 Error not_empty(std::string_view what, std::string_view because);
+
+// What an operator wants of a runner now.
+struct RunnerOrders {
+  bool cordoned = false;
+  DrainMode drain = DrainMode::none;
+  int capacity = 0;
+  friend bool operator==(const RunnerOrders&, const RunnerOrders&) = default;
+};
 
 struct RunnerChange {
   std::optional<bool> cordoned = {};
@@ -119,10 +133,13 @@ class Catalog {
   using CameraEdit = std::function<Result<camera::Config>(const CameraRecord&)>;
   virtual Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) = 0;
   virtual Async<Nothing> remove_camera(CameraId id, TenantId tenant) = 0;
+  // One more crash under the present configuration; how many there are now.
+  virtual Async<int> count_crash(CameraId id, TenantId tenant) = 0;
 
   // Registers or registers again; flags set by an operator survive. `will_sha256` is kept with the boot.
   virtual Async<Runner> register_runner(Runner runner, std::string will_sha256) = 0;
-  virtual Async<Nothing> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) = 0;
+  virtual Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
+                                        int streams_owned) = 0;
   virtual Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) = 0;
   virtual Async<Runner> show_runner(RunnerId id, TenantId tenant) = 0;
   virtual Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) = 0;

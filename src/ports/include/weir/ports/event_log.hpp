@@ -28,6 +28,14 @@ inline lease::Owner speaking_owner(const EventSpeaker& speaker, const lease::Lea
   return {speaker.runner, speaker.boot.empty() ? row.owner.boot : speaker.boot};
 }
 
+// What the control plane tells by itself, on kControlTopic. It speaks for no camera, so nothing is fenced.
+struct Announcement {
+  TenantId tenant;           // whose camera, lease or runner it is about; empty: of no tenant
+  std::string routing_key;
+  std::string event_id;
+  std::string payload;
+};
+
 struct StoredEvent {
   std::int64_t sequence = 0;
   TenantId tenant;           // empty: of no tenant
@@ -63,6 +71,8 @@ class EventLog {
   // At most kAppendMax events.
   virtual boost::asio::awaitable<Result<std::vector<Confirmation>>> append(std::vector<OutgoingEvent> events,
                                                                            EventSpeaker speaker) = 0;
+  // At most kAppendMax, in one step; those that are in the log already are left out.
+  virtual boost::asio::awaitable<Result<Nothing>> announce(std::vector<Announcement> announcements) = 0;
   virtual boost::asio::awaitable<Result<EventPage>> read(std::int64_t after, int limit) = 0;
   // The place after which everything is new.
   virtual boost::asio::awaitable<Result<EventPlace>> newest() = 0;

@@ -17,6 +17,8 @@
 
 namespace weir {
 
+inline constexpr Duration kExpiryEvery = 500ms;
+
 struct LeaseLimits {
   Duration ttl_max = 60s;       // how long a lease of a lost commit can live
   Duration runner_live = 10s;   // a runner is alive for this long after its last heartbeat
@@ -63,8 +65,14 @@ class LeaseStore {
   // Moves lease time on; called about every kTickEvery by each control plane.
   virtual boost::asio::awaitable<Result<TickReport>> tick() = 0;
   virtual boost::asio::awaitable<Result<LeaseView>> revoke(CameraId camera, TenantId tenant) = 0;
-  // The last will: releases every lease of the boot and refuses the boot everything from now on. The number released.
-  virtual boost::asio::awaitable<Result<int>> release_all(lease::Owner owner, std::string will_sha256) = 0;
+  // The last will: releases every lease of the boot and refuses the boot everything from now on. What was released, as
+  // it is now.
+  virtual boost::asio::awaitable<Result<std::vector<lease::LeaseRow>>> release_all(lease::Owner owner,
+                                                                                   std::string will_sha256) = 0;
+  // Leases that have run out and that others may take now, each version once, whichever control plane asks. At most
+  // `most`; after a full answer there may be more at once. Asked about every kExpiryEvery; a store that several ask
+  // looks that often, not more often.
+  virtual boost::asio::awaitable<Result<std::vector<lease::LeaseRow>>> take_expired(int most) = 0;
   virtual boost::asio::awaitable<Result<std::vector<LeaseView>>> list(LeaseFilter filter) = 0;
   virtual boost::asio::awaitable<Result<LeaseView>> show(CameraId camera, TenantId tenant) = 0;
   // Takes one token of the site. With `use`, at most once for that grant.

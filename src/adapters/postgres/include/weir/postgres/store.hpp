@@ -10,6 +10,7 @@
 #include "weir/base/secret.hpp"
 #include "weir/ports/catalog.hpp"
 #include "weir/ports/event_log.hpp"
+#include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -25,7 +26,7 @@ struct Config {
   LeaseLimits limits = {};
 };
 
-class PostgresStore final : public LeaseStore, public Catalog, public EventLog {
+class PostgresStore final : public LeaseStore, public Catalog, public EventLog, public Keys {
  public:
   // Also succeeds while the server is away: calls then answer `unavailable` until it is back. Fails on a URL that
   // cannot be read and on a schema of a newer Weir.
@@ -39,7 +40,8 @@ class PostgresStore final : public LeaseStore, public Catalog, public EventLog {
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
   Async<TickReport> tick() override;
   Async<LeaseView> revoke(CameraId camera, TenantId tenant) override;
-  Async<int> release_all(lease::Owner owner, std::string will_sha256) override;
+  Async<std::vector<lease::LeaseRow>> release_all(lease::Owner owner, std::string will_sha256) override;
+  Async<std::vector<lease::LeaseRow>> take_expired(int most) override;
   Async<std::vector<LeaseView>> list(LeaseFilter filter) override;
   Async<LeaseView> show(CameraId camera, TenantId tenant) override;
   Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
@@ -59,17 +61,24 @@ class PostgresStore final : public LeaseStore, public Catalog, public EventLog {
   Async<CameraRecord> show_camera(CameraId id, TenantId tenant) override;
   Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override;
   Async<Nothing> remove_camera(CameraId id, TenantId tenant) override;
+  Async<int> count_crash(CameraId id, TenantId tenant) override;
   Async<Runner> register_runner(Runner runner, std::string will_sha256) override;
-  Async<Nothing> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
+  Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
   Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override;
   Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
   Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
   Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
 
   Async<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override;
+  Async<Nothing> announce(std::vector<Announcement> announcements) override;
   Async<EventPage> read(std::int64_t after, int limit) override;
   Async<EventPlace> newest() override;
   Async<std::int64_t> trim(EventRetention retention, int most) override;
+
+  Async<ApiKey> add_key(ApiKey key, std::string secret_sha256) override;
+  Async<std::vector<ApiKey>> list_keys(TenantId tenant, KeyId after, int limit) override;
+  Async<Nothing> revoke_key(KeyId id, TenantId tenant) override;
+  Async<ApiKey> find_key(std::string secret_sha256) override;
 
   // The statement of a plain renewal, for benchmarks that send it to the server directly.
   static const char* renew_statement();

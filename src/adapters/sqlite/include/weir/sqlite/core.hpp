@@ -8,6 +8,7 @@
 #include "weir/lease/ledger.hpp"
 #include "weir/ports/catalog.hpp"
 #include "weir/ports/event_log.hpp"
+#include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <functional>
@@ -39,11 +40,17 @@ class Core {
 
   std::vector<lease::Answer> apply(const lease::Batch& batch, bool* epoch_opened = nullptr);
   Result<LeaseView> revoke(const CameraId& camera, const TenantId& tenant);
-  Result<int> release_all(const lease::Owner& owner, const std::string& will_sha256);
+  Result<std::vector<lease::LeaseRow>> release_all(const lease::Owner& owner, const std::string& will_sha256);
+  std::vector<lease::LeaseRow> take_expired(int most);
   Result<BudgetAnswer> consume(const SiteId& site, const TenantId& tenant, const std::optional<BudgetUse>& use);
 
   std::vector<Confirmation> append(const std::vector<OutgoingEvent>& events, const EventSpeaker& speaker);
+  void announce(const std::vector<Announcement>& announcements);
   std::int64_t trim(const EventRetention& retention, int most);
+
+  Result<ApiKey> add_key(ApiKey key, const std::string& secret_sha256);
+  Result<Nothing> revoke_key(const KeyId& id, const TenantId& tenant);
+  Result<ApiKey> find_key(const std::string& secret_sha256);
 
   Result<Tenant> add_tenant(Tenant tenant);
   Result<Nothing> remove_tenant(const TenantId& id);
@@ -54,9 +61,10 @@ class Core {
   Result<CameraRecord> add_camera(camera::Config config);
   Result<CameraRecord> edit_camera(const CameraId& id, const TenantId& tenant, const Catalog::CameraEdit& change);
   Result<Nothing> remove_camera(const CameraId& id, const TenantId& tenant);
+  Result<int> count_crash(const CameraId& id, const TenantId& tenant);
   Result<Runner> register_runner(Runner runner, const std::string& will_sha256);
-  Result<Nothing> heartbeat(const RunnerId& id, const TenantId& tenant, const boost::json::object& body,
-                            int streams_owned);
+  Result<RunnerOrders> heartbeat(const RunnerId& id, const TenantId& tenant, const boost::json::object& body,
+                                 int streams_owned);
   Result<Runner> change_runner(const RunnerId& id, const TenantId& tenant, const RunnerChange& change);
   Result<Nothing> remove_runner(const RunnerId& id, const TenantId& tenant);
 
@@ -69,7 +77,8 @@ class Core {
   lease::Version draw();
   LeaseTime now() const;
   void set_assignable(const camera::Config& config, bool assignable);
-  bool store_event(const OutgoingEvent& event, const TenantId& tenant);
+  bool store_event(const TenantId& tenant, std::string_view topic, const std::string& routing_key,
+                   const std::string& event_id, const std::string& payload);
   bool knows_event(const std::string& event_id);
 
   const LeaseLimits limits_;
@@ -92,6 +101,7 @@ class Core::Reader {
   Result<LeaseView> show(const CameraId& camera, const TenantId& tenant, LeaseTime now, WallTime clock);
   EventPage read_events(std::int64_t after, int limit, std::int64_t epoch);
   std::int64_t last_event();
+  std::vector<ApiKey> list_keys(const TenantId& tenant, const KeyId& after, int limit);
   std::vector<Tenant> list_tenants(const TenantId& only, const TenantId& after, int limit);
   std::vector<Site> list_sites(const TenantId& tenant, const SiteId& after, int limit, LeaseTime now);
   Result<Site> show_site(const SiteId& id, const TenantId& tenant, LeaseTime now);

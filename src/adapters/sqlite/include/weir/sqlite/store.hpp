@@ -8,6 +8,7 @@
 #include "weir/base/blocking.hpp"
 #include "weir/ports/catalog.hpp"
 #include "weir/ports/event_log.hpp"
+#include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -22,7 +23,7 @@ struct Config {
   LeaseLimits limits = {};
 };
 
-class SqliteStore final : public LeaseStore, public Catalog, public EventLog {
+class SqliteStore final : public LeaseStore, public Catalog, public EventLog, public Keys {
  public:
   static Result<std::unique_ptr<SqliteStore>> open(boost::asio::io_context& io, Config config);
   ~SqliteStore() override;
@@ -34,7 +35,8 @@ class SqliteStore final : public LeaseStore, public Catalog, public EventLog {
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
   Async<TickReport> tick() override;
   Async<LeaseView> revoke(CameraId camera, TenantId tenant) override;
-  Async<int> release_all(lease::Owner owner, std::string will_sha256) override;
+  Async<std::vector<lease::LeaseRow>> release_all(lease::Owner owner, std::string will_sha256) override;
+  Async<std::vector<lease::LeaseRow>> take_expired(int most) override;
   Async<std::vector<LeaseView>> list(LeaseFilter filter) override;
   Async<LeaseView> show(CameraId camera, TenantId tenant) override;
   Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
@@ -54,17 +56,24 @@ class SqliteStore final : public LeaseStore, public Catalog, public EventLog {
   Async<CameraRecord> show_camera(CameraId id, TenantId tenant) override;
   Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override;
   Async<Nothing> remove_camera(CameraId id, TenantId tenant) override;
+  Async<int> count_crash(CameraId id, TenantId tenant) override;
   Async<Runner> register_runner(Runner runner, std::string will_sha256) override;
-  Async<Nothing> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
+  Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
   Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override;
   Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
   Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
   Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
 
   Async<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override;
+  Async<Nothing> announce(std::vector<Announcement> announcements) override;
   Async<EventPage> read(std::int64_t after, int limit) override;
   Async<EventPlace> newest() override;
   Async<std::int64_t> trim(EventRetention retention, int most) override;
+
+  Async<ApiKey> add_key(ApiKey key, std::string secret_sha256) override;
+  Async<std::vector<ApiKey>> list_keys(TenantId tenant, KeyId after, int limit) override;
+  Async<Nothing> revoke_key(KeyId id, TenantId tenant) override;
+  Async<ApiKey> find_key(std::string secret_sha256) override;
 
  private:
   struct State;

@@ -77,6 +77,8 @@ struct Answer {
   Refusal why = Refusal::none;
   bool yours = false;                      // held: by the asker itself
   bool stolen = false;                     // granted over another owner's expired lease
+  TenantId tenant = {};                    // granted and released, but not on renewal: where the camera stands
+  SiteId site = {};
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
@@ -89,6 +91,8 @@ struct Moment {
   Version next;             // the version that this decision may draw
 };
 Moment moment_of(const StoreState& state, WallTime clock);
+// Whether others may take leases that have run out: no hold protects those who were cut off together with the store.
+bool settled(const Moment& moment);
 
 // What the store knows about the asker besides the row.
 struct Facts {

@@ -13,7 +13,7 @@ namespace weir::control_plane {
 
 enum class EditKind { replace, merge };
 
-// Form, relations and the installation's rules. `created_at` and `updated_at`, which answers carry, may come back.
+// Form, relations and the installation's rules. What answers say besides the configuration may come back.
 Result<camera::Config> read_camera(json::object body, const camera::Rules& rules);
 Result<camera::Config> edit_camera(const CameraRecord& present, json::object body, EditKind kind,
                                    const camera::Rules& rules);

@@ -16,6 +16,7 @@
 #include "weir/net/token.hpp"
 #include "weir/ports/catalog.hpp"
 #include "weir/ports/event_log.hpp"
+#include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <memory>
@@ -31,6 +32,7 @@ struct ControlPlaneSettings {
   EventRetention retention = {};
   size_t event_window_bytes = 32 << 20;  // a listener further behind than this is too slow
   Duration runner_live = 10s;  // announced to runners: who is silent for longer counts as gone
+  Duration token_ttl = 15min;  // of a token whose buyer does not say
   friend bool operator==(const ControlPlaneSettings&, const ControlPlaneSettings&) = default;
 };
 
@@ -38,8 +40,8 @@ struct Plane;
 
 class ControlPlane {
  public:
-  ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Clock& clock, net::TokenKey key, net::Metrics& metrics,
-               ControlPlaneSettings settings);
+  ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys, Clock& clock, net::TokenKey key,
+               net::Metrics& metrics, ControlPlaneSettings settings);
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
 
@@ -47,7 +49,8 @@ class ControlPlane {
   // The server's observer: counts requests and their durations.
   void observe(const net::Finished& finished);
   // What it does unasked, until the coroutine is cancelled: moves lease time on, about every lease::kTickEvery, and
-  // says once when the store goes away and once when it is back; forgets old events; feeds those who listen.
+  // says once when the store goes away and once when it is back; tells on the bus what changed, and which leases ran
+  // out; forgets old events; feeds those who listen.
   boost::asio::awaitable<void> ticker();
 
  private:

@@ -29,6 +29,7 @@ class Instruments {
   // Of a batch: accepted, duplicate, stale.
   void events(const std::array<int, 3>& counts);
   void events_forgotten(std::int64_t count) { events_forgotten_.add(static_cast<double>(count)); }
+  void announcements_lost(int count) { announcements_lost_.add(count); }
   void event_listeners(int count) { event_listeners_.set(count); }
   void event_listener_cut() { event_listeners_cut_.add(); }
   void event_lag(Duration lag) { event_lag_.set(std::max(0.0, seconds(lag))); }
@@ -57,6 +58,7 @@ class Instruments {
   net::Gauge& epoch_;
   std::array<net::Counter*, 3> events_;
   net::Counter& events_forgotten_;
+  net::Counter& announcements_lost_;
   net::Gauge& event_listeners_;
   net::Counter& event_listeners_cut_;
   net::Gauge& event_lag_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "weir/control_plane/access.hpp"
+#include "weir/control_plane/announcer.hpp"
 #include "weir/control_plane/control_plane.hpp"
 #include "weir/control_plane/event_feed.hpp"
 #include "weir/control_plane/instruments.hpp"
@@ -70,12 +71,13 @@ class CameraPlaces {
 };
 
 struct Plane {
-  Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Clock& time, net::TokenKey key, net::Metrics& registry,
-        ControlPlaneSettings chosen);
+  Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Keys& key_store, Clock& time,
+        net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen);
 
   MeteredLeaseStore leases;
   MeteredCatalog catalog;
   MeteredEventLog events;
+  MeteredKeys keys;
   Clock& clock;
   net::Metrics& metrics;
   const ControlPlaneSettings settings;
@@ -85,6 +87,7 @@ struct Plane {
   Readiness readiness;
   CameraPlaces places;
   EventFeed feed;
+  Announcer announcer;
 };
 
 using GuardedHandler = std::function<Reply(Plane&, net::Request&, const Caller&)>;
@@ -100,5 +103,6 @@ void add_camera_routes(net::Router& router, Plane& plane);
 void add_zone_routes(net::Router& router, Plane& plane);
 void add_runner_routes(net::Router& router, Plane& plane);
 void add_event_routes(net::Router& router, Plane& plane);
+void add_auth_routes(net::Router& router, Plane& plane);
 
 }  // namespace weir::control_plane

@@ -1,0 +1,102 @@
+#include "weir/control_plane/announcer.hpp"
+
+#include "weir/base/json.hpp"
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+#include "weir/event/events.hpp"
+
+#include <boost/asio/cancellation_state.hpp>
+#include <boost/asio/this_coro.hpp>
+
+namespace weir::control_plane {
+
+namespace asio = boost::asio;
+
+namespace {
+constexpr Duration kIdle = 30s;
+constexpr Duration kAway = 250ms;  // before the store is asked again
+}  // namespace
+
+LeaseChange change_of(std::string_view what, const lease::LeaseRow& row, std::string_view reason) {
+  return {what, {row.tenant, row.site, row.camera}, row.owner, row.version, reason};
+}
+
+std::string config_version(const CameraRecord& record) {
+  return fmt::format("{:x}", record.configured_at.time_since_epoch().count());
+}
+
+std::string Announcer::fresh_id() const { return event::make_event_id(clock_.wall(), random_hex(8)); }
+
+void Announcer::add(TenantId tenant, std::string routing_key, std::string event_id, json::object payload) {
+  if (waiting_.size() == kWaitingMax) return instruments_.announcements_lost(1);
+  payload["event_id"] = event_id;
+  payload["ts"] = to_iso(clock_.wall());
+  waiting_.push_back({std::move(tenant), std::move(routing_key), std::move(event_id), json::to_text(payload)});
+  added_.notify();
+}
+
+void Announcer::camera(std::string_view what, const CameraRecord& record) {
+  const camera::Config& config = record.config;
+  json::object payload{{"type", fmt::format("camera.{}", what)},
+                       {"camera_uuid", config.camera.str()},
+                       {"tenant_id", config.tenant.str()},
+                       {"site_id", config.site.str()},
+                       {"enabled", config.enabled},
+                       {"config_version", config_version(record)}};
+  add(config.tenant, event::camera_key(what, {config.tenant, config.site, config.camera}), fresh_id(),
+      std::move(payload));
+}
+
+void Announcer::lease(const LeaseChange& change) {
+  const event::Place& place = change.place;
+  json::object payload{{"type", fmt::format("lease.{}", change.what)},
+                       {"camera_uuid", place.camera.str()},
+                       {"tenant_id", place.tenant.str()},
+                       {"site_id", place.site.str()},
+                       {"runner_id", change.owner.runner.str()},
+                       {"boot_id", change.owner.boot.str()},
+                       {"version", change.version.n}};
+  if (!change.reason.empty()) payload["reason"] = change.reason;
+  // One step drew this version, whatever it was; besides, a version runs out at most once.
+  std::string id =
+      fmt::format("{}lease-{:014x}{}", kOwnIdPrefix, change.version.n, change.what == "expired" ? "-expired" : "");
+  add(place.tenant, event::lease_key(change.what, place), std::move(id), std::move(payload));
+}
+
+void Announcer::runner(const Runner& runner) {
+  json::object payload{{"type", "runner.changed"},
+                       {"runner_id", runner.id.str()},
+                       {"cordoned", runner.cordoned},
+                       {"drain_mode", json::write_value(runner.drain)},
+                       {"capacity_streams", runner.capacity}};
+  add(runner.tenant, "runner.changed." + event::routing_word(runner.id.str()), fresh_id(), std::move(payload));
+}
+
+asio::awaitable<void> Announcer::run() {
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  co_await asio::this_coro::throw_if_cancelled(false);
+  for (;;) {
+    bool ending = (co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none;
+    if (waiting_.empty()) {
+      if (ending) co_return;
+      co_await added_.wait(clock_, kIdle);
+      continue;
+    }
+    auto count = static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kAppendMax));
+    std::vector<Announcement> batch(waiting_.begin(), waiting_.begin() + count);
+    auto told = co_await log_.announce(std::move(batch));
+    bool away = !told && told.error().code == Errc::unavailable;
+    if (away && !ending) {
+      co_await clock_.wait(kAway);
+      continue;
+    }
+    if (!told) {
+      log::error("announcements.lost", told.error().message).with("announcements", count);
+      instruments_.announcements_lost(static_cast<int>(count));
+    }
+    waiting_.erase(waiting_.begin(), waiting_.begin() + count);
+    feed_.wake();
+  }
+}
+
+}  // namespace weir::control_plane

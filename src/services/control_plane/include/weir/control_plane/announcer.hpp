@@ -1,0 +1,60 @@
+// Announcer: tells on the bus what this control plane changed: cameras, leases, runners. See docs/events.md.
+//
+// A change is queued right after the store's step and appended in that order by one sender; a request neither waits for
+// it nor fails by it. While the store is away the queue waits; what does not fit is dropped and counted. A control
+// plane that dies between a step and its announcement tells nobody: runners therefore also look by themselves, slowly.
+// The id of a lease's announcement is made from its version, so a step that is announced again adds nothing.
+// Loop thread only.
+#pragma once
+
+#include "weir/base/clock.hpp"
+#include "weir/control_plane/event_feed.hpp"
+#include "weir/event/routing.hpp"
+#include "weir/lease/row.hpp"
+#include "weir/ports/catalog.hpp"
+#include "weir/ports/event_log.hpp"
+
+#include <deque>
+
+namespace weir::control_plane {
+
+inline constexpr std::string_view kOwnIdPrefix = "weir-";  // of event ids that nobody else may use
+
+struct LeaseChange {
+  std::string_view what;  // granted, stolen, released, revoked, expired
+  event::Place place;
+  lease::Owner owner;      // who has it now, or had it
+  lease::Version version;  // of the change; of an expiry: the one that ran out
+  std::string_view reason = {};
+};
+LeaseChange change_of(std::string_view what, const lease::LeaseRow& row, std::string_view reason = {});
+
+// What readers compare to see that a camera's configuration changed, `enabled` aside. It tells nothing else: a hash of
+// the configuration would let readers try passwords on it, and would differ between versions of this software.
+std::string config_version(const CameraRecord& record);
+
+class Announcer {
+ public:
+  Announcer(EventLog& log, EventFeed& feed, Instruments& instruments, Clock& clock)
+      : log_(log), feed_(feed), instruments_(instruments), clock_(clock) {}
+
+  void camera(std::string_view what, const CameraRecord& record);  // created, updated, deleted
+  void lease(const LeaseChange& change);
+  void runner(const Runner& runner);
+  // The sender; until it is cancelled, and then what still waits, once.
+  boost::asio::awaitable<void> run();
+
+ private:
+  void add(TenantId tenant, std::string routing_key, std::string event_id, json::object payload);
+  std::string fresh_id() const;
+
+  static constexpr size_t kWaitingMax = 20'000;
+  EventLog& log_;
+  EventFeed& feed_;
+  Instruments& instruments_;
+  Clock& clock_;
+  std::deque<Announcement> waiting_;
+  Signal added_;
+};
+
+}  // namespace weir::control_plane

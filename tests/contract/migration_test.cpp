@@ -1,0 +1,70 @@
+// Stores that an older Weir has written are opened, and go on as if they had been written by this one.
+#include "stores.hpp"
+
+#include "../../src/adapters/postgres/schema.hpp"
+#include "../../src/adapters/sqlite/schema.hpp"
+
+namespace weir::test {
+
+namespace {
+
+constexpr size_t kSqliteBefore = 2, kPostgresBefore = 3;  // the steps of the first Weir with events
+
+// One camera that r1 holds, its lease run out, as that Weir wrote them.
+constexpr const char* kRows[] = {
+    "INSERT INTO tenants VALUES ('t1', 'One', 5)",
+    "INSERT INTO sites VALUES ('s1', 't1', 'Site', 1, 1, 1, 0, 5)",
+    R"sql(INSERT INTO cameras VALUES ('c1', 't1', 's1', true,
+      '{"camera_uuid":"c1","tenant_id":"t1","site_id":"s1","rtsp_url":"rtsp://camera.example/x"}', 5, 7))sql",
+    "INSERT INTO leases VALUES ('c1', 't1', 's1', true, 'r1', 'b1', 1099511627777, 1099511627777, 'k', -5, 6000000,"
+    " false, false, '', 0, 5)",
+};
+
+void expect_usable(boost::asio::io_context& io, LeaseStore& leases, Catalog& catalog, EventLog& events) {
+  auto camera = run(io, catalog.show_camera(cam(1), {}));
+  ASSERT_TRUE(camera) << camera.error().message;
+  EXPECT_EQ(camera->crashes, 0);
+  EXPECT_EQ(camera->configured_at, WallTime(Duration(7)));
+  EXPECT_EQ(*run(io, catalog.count_crash(cam(1), {})), 1);
+  auto expired = run(io, leases.take_expired(10));
+  ASSERT_TRUE(expired) << expired.error().message;
+  ASSERT_EQ(expired->size(), 1u);
+  EXPECT_EQ((*expired)[0].owner, owner("r1", "b1"));
+  EXPECT_TRUE(run(io, catalog.add_camera(camera_config(cam(2)))));
+  EXPECT_TRUE(run(io, events.announce({{TenantId::trusted("t1"), "camera.created.t1.s1.c2", "e", "{}"}})));
+  EXPECT_EQ(run(io, events.read(0, 10))->events.size(), 1u);
+}
+
+}  // namespace
+
+TEST(Migration, SqliteFileOfAnOlderWeir_IsBroughtUpToDate) {
+  TempDir folder;
+  std::string path = folder.path() + "/weir.db";
+  {
+    sqlite::Db db(path, false);
+    sqlite::migrate(db, kSqliteBefore);
+    for (const char* sql : kRows) db.script(sql);
+  }
+  boost::asio::io_context io;
+  auto store = sqlite::SqliteStore::open(io, {path});
+  ASSERT_TRUE(store) << store.error().message;
+  expect_usable(io, **store, **store, **store);
+}
+
+TEST(Migration, PostgresDatabaseOfAnOlderWeir_IsBroughtUpToDate) {
+  auto server = PostgresServer::shared();
+  if (!server) GTEST_SKIP() << server.error().message;
+  auto url = (*server)->new_database();
+  ASSERT_TRUE(url);
+  {
+    postgres::Connection connection(*url, 2s, 2s);
+    postgres::migrate(connection, kPostgresBefore);
+    for (const char* sql : kRows) connection.script(sql, 2s);
+  }
+  boost::asio::io_context io;
+  auto store = postgres::PostgresStore::open(io, {Secret(*url)});
+  ASSERT_TRUE(store) << store.error().message;
+  expect_usable(io, **store, **store, **store);
+}
+
+}  // namespace weir::test
