@@ -17,6 +17,13 @@ std::string to_iso(WallTime time) {
                      tm.tm_hour, tm.tm_min, tm.tm_sec, day_ms);
 }
 
+std::string to_iso_exact(WallTime time) {
+  std::string text = to_iso(time);
+  if (auto rest = time - std::chrono::floor<std::chrono::milliseconds>(time); rest.count() != 0)
+    text.insert(text.size() - 1, fmt::format("{:03}", rest.count()));
+  return text;
+}
+
 namespace {
 // `width` digits at `at`, which moves on; -1 where something else stands.
 int digits(std::string_view text, size_t& at, size_t width) {

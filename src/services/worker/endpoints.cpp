@@ -103,7 +103,7 @@ Reply activate(Endpoints& e, net::Request& request) {
   co_return net::Response::json(json::object{{"activated", grants.size()}});
 }
 
-json::value when(const std::optional<WallTime>& time) { return time ? json::value(to_iso(*time)) : nullptr; }
+json::value when(const std::optional<WallTime>& time) { return time ? json::value(to_iso_exact(*time)) : nullptr; }
 
 // Blue's half of a cutover: the stream goes on, the voice does not.
 Reply silence(Endpoints& e, net::Request& request) {

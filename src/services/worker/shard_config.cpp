@@ -35,14 +35,6 @@ void fields(V& v, LeaseText& l) {
   v.rule("after", l.after.empty() || from_iso(l.after) ? "" : "must be a time such as 2026-01-31T09:05:07.123Z");
 }
 
-// To the microsecond: a time cut off lies earlier, and what was captured in between would be emitted a second time.
-std::string exact_iso(WallTime time) {
-  std::string text = to_iso(time);
-  if (auto rest = time - std::chrono::floor<std::chrono::milliseconds>(time); rest.count() != 0)
-    text.insert(text.size() - 1, fmt::format("{:03}", rest.count()));
-  return text;
-}
-
 lease::Tenure tenure_of(const TenureText& text) { return {text.boot, {text.grant}}; }
 
 LeaseGrant lease_of(const LeaseText& text) {
@@ -237,7 +229,7 @@ json::object write_lease(const LeaseGrant& lease) {
                    {"valid_until_us", lease.valid_until.time_since_epoch().count()}};
   if (lease.adopt)
     out["adopt"] = json::object{{"boot_id", lease.adopt->boot.str()}, {"grant_version", lease.adopt->grant.n}};
-  if (lease.after) out["after"] = exact_iso(*lease.after);
+  if (lease.after) out["after"] = to_iso_exact(*lease.after);
   return out;
 }
 

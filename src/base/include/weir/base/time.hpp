@@ -41,6 +41,8 @@ inline Duration from_seconds(double s) {
 
 // "2026-01-31T09:05:07.123Z": UTC, ISO-8601, milliseconds.
 std::string to_iso(WallTime time);
+// The same to the microsecond, where a time cut off would lie before something that must not come again.
+std::string to_iso_exact(WallTime time);
 std::optional<WallTime> from_iso(std::string_view text);
 
 // "15m", "90s", "2h", "500ms", or plain seconds.

@@ -1,0 +1,249 @@
+#include "weir/http_plane/http_plane.hpp"
+
+#include "weir/base/json.hpp"
+
+namespace weir::http_plane {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr Duration kTokenLife = 15min;
+
+Error bad_answer() {
+  return {Errc::unavailable, "bad_answer", "the control plane's answer cannot be read; nothing is known"};
+}
+
+const json::value* field(const json::value& v, std::string_view name) {
+  return v.is_object() ? v.get_object().if_contains(name) : nullptr;
+}
+std::string text_of(const json::value& v, std::string_view name) {
+  const json::value* found = field(v, name);
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+std::int64_t number_of(const json::value& v, std::string_view name) {
+  const json::value* found = field(v, name);
+  if (found == nullptr) return 0;
+  if (found->is_int64()) return found->get_int64();
+  if (found->is_uint64()) return static_cast<std::int64_t>(found->get_uint64());
+  return found->is_double() ? static_cast<std::int64_t>(found->get_double()) : 0;
+}
+bool flag_of(const json::value& v, std::string_view name) {
+  const json::value* found = field(v, name);
+  return found != nullptr && found->is_bool() && found->get_bool();
+}
+
+template <class E>
+std::optional<E> named(std::string_view text) {
+  for (const auto& [value, name] : enum_names(E{}))
+    if (name == text) return value;
+  return std::nullopt;
+}
+
+RunnerFlags read_flags(const json::value& v) {
+  return {.cordoned = flag_of(v, "cordoned"),
+          .drain = named<DrainMode>(text_of(v, "drain_mode")).value_or(DrainMode::none),
+          .capacity = static_cast<int>(number_of(v, "capacity_streams"))};
+}
+
+Result<DesiredCamera> read_camera(json::value item) {
+  if (!item.is_object()) return bad_answer();
+  DesiredCamera out{.version = text_of(item, "config_version"), .crashes = static_cast<int>(number_of(item, "crashes"))};
+  json::object& config = item.get_object();
+  for (const char* name : {"config_version", "zone_version", "crashes", "created_at", "updated_at"}) config.erase(name);
+  if (out.version.empty()) out.version = net::sha256_hex(json::to_text(config));
+  TRY(read, camera::read_config(item));
+  out.config = std::move(read);
+  return out;
+}
+
+json::object write_ask(const lease::Ask& ask) {
+  json::object out{{"camera_uuid", ask.camera.str()}};
+  if (ask.version) out["version"] = ask.version->n;
+  if (ask.rotate) out["rotate"] = true;
+  if (!ask.key.empty()) out["key"] = ask.key;
+  if (ask.avoid) out["avoid"] = true;
+  return out;
+}
+
+Result<lease::Answer> read_answer(const json::value& item) {
+  lease::Answer out{.camera = CameraId::trusted(text_of(item, "camera_uuid"))};
+  auto outcome = named<lease::Outcome>(text_of(item, "result"));
+  if (!outcome || out.camera.empty()) return bad_answer();
+  out.outcome = *outcome;
+  out.version = {number_of(item, "version")};
+  out.grant = {number_of(item, "grant_version")};
+  out.ttl = std::chrono::milliseconds(number_of(item, "ttl_ms"));
+  out.why = named<lease::Refusal>(text_of(item, "reason")).value_or(lease::Refusal::none);
+  out.yours = flag_of(item, "yours");
+  if (const json::value* previous = field(item, "previous"))
+    out.previous = lease::Tenure{BootId::trusted(text_of(*previous, "boot_id")), {number_of(*previous, "grant_version")}};
+  return out;
+}
+
+}  // namespace
+
+HttpPlane::HttpPlane(Clock& clock, Config config, std::vector<net::HttpClient> clients)
+    : clock_(clock), config_(std::move(config)), clients_(std::move(clients)) {}
+
+Result<std::unique_ptr<HttpPlane>> HttpPlane::create(asio::io_context& io, Clock& clock, Config config) {
+  std::vector<net::HttpClient> clients;
+  for (const std::string& url : config.urls) {
+    TRY(client, net::HttpClient::create(io, url));
+    clients.push_back(std::move(client));
+  }
+  WEIR_ASSERT(!clients.empty());
+  return std::unique_ptr<HttpPlane>(new HttpPlane(clock, std::move(config), std::move(clients)));
+}
+
+// ---- asking ----
+
+asio::awaitable<Result<json::value>> HttpPlane::send(net::ClientRequest request) {
+  size_t asked = at_;
+  auto answer = co_await clients_[asked].send(std::move(request));
+  if (!answer || answer->status >= 500) {
+    clients_[asked].close_idle();
+    if (at_ == asked) at_ = (asked + 1) % clients_.size();
+  }
+  if (!answer) co_return std::move(answer).error();
+  if (answer->status >= 300) co_return net::response_error(*answer);
+  co_return json::parse_text(answer->body);
+}
+
+asio::awaitable<Result<json::value>> HttpPlane::ask(net::Method method, std::string target, std::string body,
+                                                    Duration patience, bool replayable) {
+  CO_TRY(token, co_await runner_token());
+  net::ClientRequest request{.method = method, .target = std::move(target), .body = std::move(body), .bearer = token,
+                             .timeout = patience, .replayable = replayable};
+  auto answer = co_await send(std::move(request));
+  if (!answer && answer.error().code == Errc::unauthorized && own_.token.reveal() == token.reveal()) own_ = {};
+  co_return answer;
+}
+
+// ---- tokens ----
+
+asio::awaitable<Result<HttpPlane::Bought>> HttpPlane::buy(Secret with, json::object body) {
+  net::ClientRequest request{.method = net::Method::post, .target = "/v1/auth/token", .body = json::to_text(body),
+                             .bearer = std::move(with), .timeout = config_.patience, .replayable = true};
+  CO_TRY(answer, co_await send(std::move(request)));
+  Bought out{.token = Secret(text_of(answer, "token"))};
+  auto life = std::chrono::seconds(number_of(answer, "expires_in"));
+  if (out.token.empty() || life <= 0s) co_return bad_answer();
+  out.expires = clock_.wall() + life;
+  out.renew_at = clock_.wall() + life / 2;
+  co_return out;
+}
+
+asio::awaitable<Result<Secret>> HttpPlane::runner_token() {
+  if (!own_.token.empty() && clock_.wall() < own_.renew_at) co_return own_.token;
+  if (config_.key) {
+    WallTime now = clock_.wall();
+    net::Claims claims{.sub = config_.runner.str(), .role = net::Role::runner, .expires = now + kTokenLife};
+    own_ = {config_.key->sign(claims), now + kTokenLife / 3, now + kTokenLife};
+    co_return own_.token;
+  }
+  Secret with = !config_.api_key.empty() ? config_.api_key : own_.token.empty() ? config_.token : own_.token;
+  json::object body;
+  if (config_.api_key.empty()) body["role"] = "runner";
+  auto bought = co_await buy(with, std::move(body));
+  if (bought) {
+    own_ = *std::move(bought);
+    co_return own_.token;
+  }
+  // The old one is good until it ends.
+  if (!own_.token.empty() && clock_.wall() < own_.expires) co_return own_.token;
+  if (config_.api_key.empty() && !config_.token.empty()) co_return config_.token;
+  co_return std::move(bought).error();
+}
+
+asio::awaitable<Result<LentToken>> HttpPlane::worker_token(BootId boot) {
+  if (config_.key) {
+    net::Claims claims{.sub = config_.runner.str(), .role = net::Role::worker, .boot = boot,
+                       .expires = clock_.wall() + kTokenLife};
+    co_return LentToken{config_.key->sign(claims), kTokenLife};
+  }
+  CO_TRY(token, co_await runner_token());
+  json::object body{{"role", "worker"}, {"boot_id", boot.str()}};
+  CO_TRY(bought, co_await buy(token, std::move(body)));
+  co_return LentToken{bought.token, bought.expires - clock_.wall()};
+}
+
+// ---- the runner's questions ----
+
+asio::awaitable<Result<Registration>> HttpPlane::register_runner(Runner runner) {
+  json::object body = write_about(runner);
+  body["runner_id"] = runner.id.str();
+  body["boot_id"] = runner.boot.str();
+  body["capacity_streams"] = runner.capacity;
+  if (!runner.tenant.empty()) body["tenant_id"] = runner.tenant.str();
+  if (!runner.site.empty()) body["site_id"] = runner.site.str();
+  CO_TRY(answer, co_await ask(net::Method::post, "/v1/runners/register", json::to_text(body), config_.patience));
+  Registration out{read_flags(answer), Secret(text_of(answer, "will"))};
+  if (out.will.empty()) co_return bad_answer();
+  co_return out;
+}
+
+asio::awaitable<Result<RunnerFlags>> HttpPlane::heartbeat(RunnerId runner, json::object body) {
+  body["runner_id"] = runner.str();
+  CO_TRY(answer, co_await ask(net::Method::post, "/v1/runners/heartbeat", json::to_text(body), config_.attempt));
+  co_return read_flags(answer);
+}
+
+asio::awaitable<Result<std::vector<DesiredCamera>>> HttpPlane::desired(DesiredFilter filter) {
+  std::vector<DesiredCamera> out;
+  for (std::string cursor;;) {
+    std::string target = "/v1/cameras?enabled=true&limit=1000";
+    if (!filter.tenant.empty()) target += "&tenant_id=" + percent_encode(filter.tenant.str());
+    if (!filter.site.empty()) target += "&site_id=" + percent_encode(filter.site.str());
+    if (!cursor.empty()) target += "&cursor=" + percent_encode(cursor);
+    CO_TRY(page, co_await ask(net::Method::get, std::move(target), {}, config_.patience));
+    const json::value* items = field(page, "items");
+    if (items == nullptr || !items->is_array()) co_return bad_answer();
+    for (const json::value& item : items->get_array()) {
+      CO_TRY(camera, read_camera(item));
+      if (camera.config.assignable()) out.push_back(std::move(camera));
+    }
+    cursor = text_of(page, "next_cursor");
+    if (cursor.empty()) co_return std::move(out);
+  }
+}
+
+asio::awaitable<Result<std::vector<lease::Answer>>> HttpPlane::apply(lease::Batch batch) {
+  json::array asks;
+  for (const lease::Ask& each : batch.asks) asks.push_back(write_ask(each));
+  json::object body{{"runner_id", batch.owner.runner.str()},
+                    {"boot_id", batch.owner.boot.str()},
+                    {"items", std::move(asks)}};
+  if (batch.operation != lease::Operation::release) body["ttl_seconds"] = seconds(batch.ttl);
+  constexpr std::string_view routes[] = {"acquire", "renew", "release"};
+  std::string target = fmt::format("/v1/leases/camera/{}-batch", routes[static_cast<size_t>(batch.operation)]);
+  CO_TRY(answer, co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.attempt));
+  const json::value* items = field(answer, "items");
+  if (items == nullptr || !items->is_array() || items->get_array().size() != batch.asks.size()) co_return bad_answer();
+  std::vector<lease::Answer> out;
+  for (size_t i = 0; i < batch.asks.size(); ++i) {
+    CO_TRY(read, read_answer(items->get_array()[i]));
+    if (read.camera != batch.asks[i].camera) co_return bad_answer();
+    out.push_back(std::move(read));
+  }
+  co_return std::move(out);
+}
+
+asio::awaitable<Result<BudgetAnswer>> HttpPlane::consume(SiteId site, BudgetUse use) {
+  json::object body{{"camera_uuid", use.camera.str()}, {"grant_version", use.grant.n}};
+  std::string target = fmt::format("/v1/sites/{}/budget/consume", percent_encode(site.str()));
+  auto answer = co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.attempt);
+  if (answer) co_return BudgetAnswer{.granted = true};
+  if (answer.error().reason != "budget_empty") co_return std::move(answer).error();
+  auto wait = std::chrono::milliseconds(number_of(json::value(answer.error().details), "retry_after_ms"));
+  co_return BudgetAnswer{.granted = false, .retry_after = wait};
+}
+
+asio::awaitable<Result<Nothing>> HttpPlane::report_crash(CameraId camera, lease::Owner by) {
+  json::object body{{"runner_id", by.runner.str()}, {"boot_id", by.boot.str()}};
+  std::string target = fmt::format("/v1/cameras/{}/crashes", percent_encode(camera.str()));
+  CO_TRY(answer, co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.patience, false));
+  co_return ok();
+}
+
+}  // namespace weir::http_plane

@@ -1,0 +1,24 @@
+// Machine: what processes and the whole machine use, between two looks. Main thread only.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+namespace weir::posix {
+
+struct MachineUsage {
+  double cpu_pct = 0, mem_mb = 0;             // of the given processes; 100 is one core
+  double host_cpu_pct = 0, host_mem_pct = 0;  // of everything; 100 is all cores
+};
+
+class Machine {
+ public:
+  // Shares of the time since the last look.
+  MachineUsage look(const std::vector<int>& pids);
+
+ private:
+  double own_ticks_ = 0, busy_ticks_ = 0, all_ticks_ = 0;
+  std::chrono::steady_clock::time_point looked_{};
+};
+
+}  // namespace weir::posix

@@ -1,0 +1,60 @@
+// ControlPlane: the control plane as a runner asks it.
+//
+// An error of class `unavailable` or `unauthorized` means that nothing is known; only a typed answer says anything about
+// a lease (rule 4). Implementations know several addresses and try the next one after a failure. Loop thread only.
+#pragma once
+
+#include "weir/base/secret.hpp"
+#include "weir/ports/catalog.hpp"
+#include "weir/ports/lease_store.hpp"
+
+namespace weir {
+
+struct RunnerFlags {
+  bool cordoned = false;
+  DrainMode drain = DrainMode::none;
+  int capacity = 0;
+};
+
+struct Registration {
+  RunnerFlags flags;
+  Secret will;  // what this boot's last will is signed with
+};
+
+// A camera as a runner sees it.
+struct DesiredCamera {
+  camera::Config config;
+  std::string version;  // of the configuration
+  int crashes = 0;      // workers that this configuration has crashed
+};
+
+struct DesiredFilter {
+  TenantId tenant = {};
+  SiteId site = {};
+};
+
+struct LentToken {
+  Secret token;
+  Duration life{};
+};
+
+class ControlPlane {
+ public:
+  template <class T>
+  using Async = boost::asio::awaitable<Result<T>>;
+  virtual ~ControlPlane() = default;
+
+  virtual Async<Registration> register_runner(Runner runner) = 0;
+  virtual Async<RunnerFlags> heartbeat(RunnerId runner, boost::json::object body) = 0;
+  // All enabled cameras that leases are for.
+  virtual Async<std::vector<DesiredCamera>> desired(DesiredFilter filter) = 0;
+  virtual Async<std::vector<lease::Answer>> apply(lease::Batch batch) = 0;
+  virtual Async<BudgetAnswer> consume(SiteId site, BudgetUse use) = 0;
+  // For this boot's workers.
+  virtual Async<LentToken> worker_token(BootId boot) = 0;
+  // For the runner's own events and what it listens to.
+  virtual Async<Secret> runner_token() = 0;
+  virtual Async<Nothing> report_crash(CameraId camera, lease::Owner by) = 0;
+};
+
+}  // namespace weir

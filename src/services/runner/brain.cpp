@@ -1,0 +1,364 @@
+// The brain's ears: what each event changes. What follows from it stands in brain_cameras.cpp and brain_workers.cpp.
+#include "weir/runner/brain.hpp"
+
+#include "weir/restart/retry_policy.hpp"
+
+#include <algorithm>
+
+namespace weir::runner {
+
+using lease::Outcome;
+using lease::Phase;
+
+namespace {
+constexpr Duration kNewsSpread = 200ms;
+constexpr Duration kAsleep = 2s;  // it is woken four times a second
+}  // namespace
+
+Brain::Brain(Policy policy, BootId boot, RunnerId runner, std::uint64_t seed)
+    : policy_(std::move(policy)), boot_(std::move(boot)), runner_(std::move(runner)), random_(seed) {}
+
+double Brain::draw() {
+  std::uint64_t z = (random_ += 0x9E3779B97F4A7C15ull);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
+}
+
+void Brain::note(std::string event, std::string text, const CameraId& camera, WorkerNumber worker, bool warning) {
+  actions_.push_back(Note{std::move(event), std::move(text), camera, worker, warning});
+}
+
+std::vector<Action> Brain::handle(const Event& event, Moment moment) {
+  // Whoever was stopped himself has not listened: his workers' silence is not theirs.
+  Duration slept = moment.now - moment_.now;
+  if (slept > kAsleep && moment_.now != Instant{})
+    for (auto& [number, worker] : workers_) worker.heard += slept;
+  moment_ = moment;
+  std::visit([this](const auto& each) { on(each); }, event);
+  for (auto& [id, camera] : cameras_)
+    if (auto wake = lease::wake_at(camera.holder, policy_.lease); wake && moment_.now >= *wake)
+      feed(camera, lease::TimePassed{});
+  drain();
+  acquire();
+  plan();
+  check_health();
+  man_shards();
+  roll_out();
+  for (auto& [id, camera] : cameras_) step(camera);
+  extend_leases();
+  keep_spare();
+  flush_questions();
+  end_if_done();
+  std::erase_if(cameras_, [](const auto& entry) {
+    const Camera& camera = entry.second;
+    return !camera.desired && camera.holder.phase == Phase::idle && camera.on == 0 && camera.busy == 0;
+  });
+  return std::exchange(actions_, {});
+}
+
+Instant Brain::wake_at(Instant now) const {
+  Instant wake = now + 250ms;
+  for (const auto& [id, camera] : cameras_)
+    if (auto due = lease::wake_at(camera.holder, policy_.lease)) wake = std::min(wake, *due);
+  return std::max(wake, now);
+}
+
+// ---- the control plane's side ----
+
+void Brain::on(const CamerasListed& event) {
+  listed_ = true;
+  std::set<CameraId> wanted;
+  for (const Wish& wish : event.cameras) {
+    const CameraId& id = wish.config.camera;
+    wanted.insert(id);
+    Camera& camera = cameras_[id];
+    if (camera.wish.version != wish.version) camera.crashes = 0;
+    camera.holder.camera = id;
+    camera.wish = wish;
+    camera.desired = true;
+  }
+  for (auto& [id, camera] : cameras_)
+    if (!wanted.contains(id)) camera.desired = false;
+}
+
+void Brain::on(const FlagsHeard& event) {
+  if (event.cordoned != cordoned_)
+    note(event.cordoned ? "runner.cordoned" : "runner.uncordoned",
+         event.cordoned ? "no further cameras are taken" : "cameras are taken again");
+  if (event.drain != drain_ && event.drain == DrainMode::none)
+    for (auto& [id, camera] : cameras_) camera.leaving = false;
+  if (event.drain != drain_ && event.drain != DrainMode::none)
+    note("runner.draining", event.drain == DrainMode::soft ? "cameras are handed to others batch by batch"
+                                                           : "all cameras are let go at once");
+  cordoned_ = event.cordoned;
+  drain_ = event.drain;
+  if (event.capacity > 0) policy_.capacity = event.capacity;
+}
+
+void Brain::on(const LeaseNews& event) {
+  auto found = cameras_.find(event.camera);
+  if (found == cameras_.end()) return;
+  Camera& camera = found->second;
+  if (!event.free) {
+    if (event.runner != runner_) wave_.erase(event.camera);
+    return;
+  }
+  // The least loaded runner asks first.
+  int owned = static_cast<int>(std::ranges::count_if(
+      cameras_, [](const auto& each) { return each.second.holder.phase == Phase::holding; }));
+  double load = static_cast<double>(owned) / std::max(1, policy_.capacity);
+  if (camera.holder.phase == Phase::idle)
+    camera.try_at = moment_.now + from_seconds(seconds(kNewsSpread) * std::min(1.0, load) * (0.75 + 0.25 * draw()));
+  // Ours no longer, it says: the store's own answer decides, and is asked for now.
+  bool ours = camera.holder.phase == Phase::holding && event.version > camera.holder.version;
+  if (ours && !camera.holder.open) camera.holder.next_ask = moment_.now;
+}
+
+void Brain::on(const LeasesHeard& event) {
+  for (const LeasesHeard::One& each : event.answers) hear(each);
+}
+
+void Brain::hear(const LeasesHeard::One& event) {
+  auto found = cameras_.find(event.camera);
+  if (found == cameras_.end()) return;
+  Camera& camera = found->second;
+  const auto* answered = std::get_if<lease::Answered>(&event.event);
+  bool expected = answered != nullptr && camera.holder.open && camera.holder.open->id == answered->question;
+  bool asked_for_it = expected && camera.holder.open->operation == lease::Operation::acquire;
+  feed(camera, event.event);
+  if (!expected) return;
+  if (answered->answer.why == lease::Refusal::boot_dead && !std::exchange(ended_, true))
+    actions_.push_back(End{60, "the last will of this boot was carried out while it lived"});
+  if (answered->answer.outcome == Outcome::kept) {
+    camera.letting_go = false;
+    camera.try_reach_until = moment_.now + std::min<Duration>(16min, 1min * (1 << std::min(camera.gave_up, 4)));
+    ++camera.gave_up;
+  }
+  // Somebody else has it: news, or the slow poll, will bring the next try.
+  if (camera.holder.phase == Phase::acquiring && !camera.holder.open) {
+    feed(camera, lease::Unwanted{});
+    bool settling = answered->answer.why == lease::Refusal::settling;
+    Duration pause = settling && asked_for_it ? Duration(1s) : policy_.poll;
+    camera.try_at = moment_.now + from_seconds(seconds(pause) * (0.5 + draw()));
+    camera.letting_go = false;
+  }
+}
+
+void Brain::on(const TokenHeard& event) {
+  auto found = cameras_.find(event.camera);
+  if (found == cameras_.end()) return;
+  Camera& camera = found->second;
+  camera.paying = false;
+  if (!camera.right || camera.right->grant != event.grant) return;
+  camera.paid = event.granted;
+  Duration later = std::clamp<Duration>(event.retry_after, 50ms, 5s);
+  camera.pay_at = moment_.now + from_seconds(seconds(later) * (1 + 0.25 * draw()));
+}
+
+void Brain::on(const StopAsked& event) {
+  if (stop_by_) return;
+  note("runner.stopping", "asked to stop: cameras are handed to others");
+  stop_by_ = event.deadline;
+}
+
+void Brain::on(const LoadHeard& event) {
+  std::string what = event.too_high ? event.what : "";
+  if (what.empty() != overload_.empty())
+    note(what.empty() ? "runner.load_normal" : "runner.overloaded",
+         what.empty() ? "cameras are taken again" : what + "; no further cameras are taken", {}, 0, !what.empty());
+  overload_ = std::move(what);
+}
+
+void Brain::on(const BinaryChanged&) {
+  ++binary_;
+  note("worker.binary_changed", "another weir-worker is installed: every worker is replaced by it");
+}
+
+// ---- the workers' side ----
+
+void Brain::on(const WorkerUp& event) {
+  auto found = workers_.find(event.worker);
+  if (found == workers_.end() || found->second.phase != WorkerPhase::starting) return;
+  found->second.phase = WorkerPhase::running;
+  found->second.heard = moment_.now;
+}
+
+void Brain::on(const WorkerGone& event) {
+  auto found = workers_.find(event.worker);
+  if (found == workers_.end()) return;
+  Worker worker = std::move(found->second);
+  workers_.erase(found);
+  bool crash = event.code != 0 && worker.phase != WorkerPhase::draining;
+  if (crash && !worker.killed)
+    note("worker.crashed", fmt::format("exit code {}{}", event.code, event.culprit.empty() ? "" : "; it served this camera"),
+         event.culprit, event.worker, true);
+  for (auto& [id, camera] : cameras_) {
+    if (camera.on == event.worker) {
+      camera.on = 0;
+      camera.after.reset();
+    }
+    camera.silence_asked.reset();
+  }
+  for (auto it = sent_.begin(); it != sent_.end();) {
+    if (it->second.worker != event.worker) {
+      ++it;
+      continue;
+    }
+    for (const TellItem& item : it->second.items)
+      if (auto camera = cameras_.find(item.camera); camera != cameras_.end() && camera->second.busy == it->first)
+        camera->second.busy = 0;
+    it = sent_.erase(it);
+  }
+  if (auto culprit = cameras_.find(event.culprit); crash && culprit != cameras_.end()) {
+    actions_.push_back(ReportCrash{event.culprit});
+    if (++culprit->second.crashes == 2)
+      note("camera.alone", "it crashed its worker twice and gets one of its own", event.culprit, 0, true);
+  }
+  Duration lived = moment_.now - worker.started;
+  if (event.worker == spare_) {
+    spare_ = 0;
+    spare_loop_.crashed(moment_.now, lived, policy_.crashes, draw());
+    return;
+  }
+  auto owner = std::ranges::find_if(
+      shards_, [&](const auto& each) { return each.second.blue == event.worker || each.second.green == event.worker; });
+  if (owner == shards_.end()) return;
+  auto& [number, shard] = *owner;
+  if (shard.green == event.worker) {
+    shard.green = 0;
+    roll(number, shard, rollout::GreenGone{});
+    return;
+  }
+  shard.blue = 0;
+  if (shard.green != 0) {
+    roll(number, shard, rollout::BlueGone{});
+  } else if (crash) {
+    shard.loop.crashed(moment_.now, lived, policy_.crashes, draw());
+    if (shard.loop.capped())
+      note("worker.capped", "it ended too often and is started again later", {}, event.worker, true);
+  }
+}
+
+void Brain::on(const WorkerHeard& event) {
+  auto found = workers_.find(event.worker);
+  if (found == workers_.end()) return;
+  found->second.heard = moment_.now;
+  found->second.looked_at = true;
+  found->second.streaming.clear();
+  for (const SeenCamera& seen : event.cameras)
+    if (seen.streaming) found->second.streaming.insert(seen.camera);
+  learn_sessions(event);
+  compare_with(event);
+  for (const SeenCamera& seen : event.cameras)
+    if (auto camera = cameras_.find(seen.camera); camera != cameras_.end() && camera->second.on == event.worker)
+      check_reach(camera->second, seen);
+}
+
+// Recorders allow few connections: one that refuses green, or drops blue when green dials, is handed over in order.
+void Brain::learn_sessions(const WorkerHeard& event) {
+  auto owner = std::ranges::find_if(
+      shards_, [&](const auto& each) { return each.second.blue == event.worker || each.second.green == event.worker; });
+  if (owner == shards_.end() || owner->second.rollout.phase != rollout::Phase::warming || owner->second.green == 0) return;
+  Worker& green = workers_.at(owner->second.green);
+  bool is_green = event.worker == owner->second.green;
+  std::vector<TellItem> gone;
+  for (const SeenCamera& seen : event.cameras) {
+    auto camera = cameras_.find(seen.camera);
+    if (camera == cameras_.end() || !green.sources.contains(seen.camera) || camera->second.on != owner->second.blue) continue;
+    bool dropped = camera->second.streamed && !seen.streaming && moment_.now < green.started + 8s;
+    bool refused = is_green ? seen.failures > 0 && !seen.streaming : dropped;
+    if (!refused) continue;
+    note("camera.few_sessions", "it does not allow a second connection: it is handed over in order", seen.camera);
+    camera->second.few_sessions = true;
+    green.sources.erase(seen.camera);
+    gone.push_back({seen.camera});
+  }
+  if (!gone.empty() && green.phase == WorkerPhase::running) tell_aside(owner->second.green, Message::remove, std::move(gone));
+}
+
+// A message that was given up may still have arrived, and one that arrived may have met a worker that forgot it: what a
+// worker has and nobody meant it to have is taken away, or it would keep a connection to the camera for nothing; what it
+// should have and does not is given to it again.
+void Brain::compare_with(const WorkerHeard& event) {
+  if (!running(event.worker)) return;
+  Worker& worker = workers_.at(event.worker);
+  std::set<CameraId> has;
+  for (const SeenCamera& seen : event.cameras) {
+    has.insert(seen.camera);
+    if (worker.sources.contains(seen.camera)) continue;
+    auto camera = cameras_.find(seen.camera);
+    if (camera == cameras_.end()) tell_aside(event.worker, Message::remove, {{seen.camera}});
+    else if (camera->second.busy == 0) tell(event.worker, Message::remove, {{seen.camera}});
+  }
+  for (auto& [id, camera] : cameras_) {
+    if (camera.on != event.worker || camera.busy != 0 || has.contains(id)) continue;
+    // The look may be older than the last message.
+    if (++camera.missed < 3) continue;
+    note("camera.missing", "its worker does not have it any more: it is given to it again", id, event.worker, true);
+    camera.on = 0;
+    worker.sources.erase(id);
+  }
+}
+
+void Brain::check_reach(Camera& camera, const SeenCamera& seen) {
+  camera.streamed |= seen.streaming;
+  if (camera.streamed || camera.letting_go || seen.failures < policy_.unreachable_after || !seen.error) return;
+  if (moment_.now < camera.try_reach_until || restart::retry_policy(*seen.error).side != restart::Side::runner) return;
+  note("camera.unreachable", "it cannot be reached from here; another runner may try", seen.camera, camera.on, true);
+  camera.letting_go = true;
+}
+
+void Brain::on(const Told& event) {
+  auto found = sent_.find(event.message);
+  if (found == sent_.end()) return;
+  Sent sent = std::move(found->second);
+  sent_.erase(found);
+  auto worker = workers_.find(sent.worker);
+  if (worker != workers_.end() && worker->second.extending == event.message) {
+    worker->second.extending = 0;
+    if (!event.ok) worker->second.extend_at = moment_.now + 200ms;
+  }
+  for (const TellItem& item : sent.items) {
+    auto known = cameras_.find(item.camera);
+    if (known == cameras_.end()) continue;
+    Camera& camera = known->second;
+    bool its_message = camera.busy == event.message;
+    if (its_message) camera.busy = 0;
+    switch (sent.what) {
+      case Message::extend:
+        if (event.ok && camera.on == sent.worker) camera.told_until = item.right->valid_until;
+        break;
+      case Message::add:
+      case Message::activate:
+        if (!its_message) break;
+        // Whether or not a broken message arrived, the version is used up.
+        if (!event.ok) {
+          camera.retry_at = moment_.now + 500ms;
+          if (camera.on != sent.worker && worker != workers_.end()) worker->second.sources.erase(item.camera);
+          break;
+        }
+        camera.on = sent.worker;
+        camera.missed = 0;
+        camera.told_until = item.right->valid_until;
+        camera.after.reset();
+        break;
+      case Message::remove:
+      case Message::silence:
+      case Message::lose:
+        if (!its_message || camera.on != sent.worker) break;
+        if (!event.ok) {
+          silence_failed(camera, sent.worker);
+          break;
+        }
+        camera.on = 0;
+        camera.lost = false;
+        camera.silence_asked.reset();
+        if (auto last = event.last_capture.find(item.camera); last != event.last_capture.end()) camera.after = last->second;
+        break;
+      case Message::drain: break;
+    }
+  }
+}
+
+}  // namespace weir::runner

@@ -1,0 +1,283 @@
+// The brain's cameras: leases, tokens, drains, and each camera's next step towards where it should be.
+#include "weir/runner/brain.hpp"
+
+#include <algorithm>
+
+namespace weir::runner {
+
+using lease::Phase;
+
+// ---- leases ----
+
+void Brain::feed(Camera& camera, const lease::HolderEvent& event) {
+  lease::HolderStep made = lease::step(camera.holder, event, moment_.now, policy_.lease, boot_);
+  camera.holder = std::move(made.next);
+  for (lease::HolderAction& action : made.actions) {
+    if (auto* send = std::get_if<lease::SendQuestion>(&action)) {
+      questions_.push_back(std::move(send->question));
+    } else if (auto* speak = std::get_if<lease::Speak>(&action)) {
+      bool new_grant = !camera.right || camera.right->grant != speak->grant;
+      if (new_grant) {
+        camera.paid = camera.streamed = false;
+        camera.pay_at = {};
+      }
+      // What may be adopted is said once; it is kept until a worker was told.
+      if (!speak->adopt && !new_grant && camera.on == 0) speak->adopt = camera.right->adopt;
+      camera.fresh |= speak->fresh;
+      camera.right = std::move(*speak);
+    } else if (std::holds_alternative<lease::StopCamera>(action)) {
+      note("camera.lost", "another owner has it, or it was taken away", camera.holder.camera, camera.on);
+      camera.lost = camera.on != 0;
+      camera.right.reset();
+      camera.fresh = camera.leaving = false;
+      camera.after.reset();
+    }
+    // DropSpool: a worker drops what belongs to another tenure when it hears of the loss or of the new grant.
+  }
+}
+
+void Brain::flush_questions() {
+  auto questions = std::exchange(questions_, {});
+  for (auto operation : {lease::Operation::acquire, lease::Operation::renew, lease::Operation::release}) {
+    AskLeases ask;
+    for (lease::Question& question : questions)
+      if (question.operation == operation) ask.questions.push_back(std::move(question));
+    if (!ask.questions.empty()) actions_.push_back(std::move(ask));
+  }
+}
+
+std::string Brain::why_not_acquire() const {
+  if (stop_by_) return "stopping";
+  if (drain_ != DrainMode::none) return "draining";
+  if (cordoned_) return "cordoned";
+  return overload_;
+}
+
+// Everything that is free is asked for, as much at a time as there is room: all of it might be granted.
+void Brain::acquire() {
+  if (!why_not_acquire().empty()) return;
+  int used = 0;
+  std::vector<Camera*> candidates;
+  for (auto& [id, camera] : cameras_) {
+    if (camera.holder.phase != Phase::idle) ++used;
+    else if (camera.desired && camera.on == 0 && camera.busy == 0 && moment_.now >= camera.try_at) candidates.push_back(&camera);
+  }
+  int room = std::min(policy_.capacity, policy_.shard_size * policy_.workers_max) - used;
+  if (room <= 0 || candidates.empty()) return;
+  std::ranges::stable_sort(candidates, {}, &Camera::try_at);
+  candidates.resize(std::min(candidates.size(), static_cast<size_t>(room)));
+  for (Camera* camera : candidates) feed(*camera, lease::Wanted{});
+}
+
+// ---- drains ----
+
+// Soft: batch after batch; the next one follows when others have taken this one, or nobody seems to have room.
+void Brain::drain() {
+  if (!draining()) {
+    wave_.clear();
+    return;
+  }
+  bool hard = drain_ == DrainMode::hard || (stop_by_ && moment_.now >= *stop_by_);
+  if (hard) {
+    for (auto& [id, camera] : cameras_) camera.leaving = true;
+    for (auto& [number, worker] : workers_)
+      if (!worker.killed) kill(number, "hard drain");
+    return;
+  }
+  for (auto& [id, released] : wave_)
+    if (auto camera = cameras_.find(id); camera == cameras_.end() || camera->second.holder.phase == Phase::idle) released = true;
+  bool letting_go = std::ranges::any_of(wave_, [](const auto& each) { return !each.second; });
+  bool picked_up = wave_.empty() || (!letting_go && moment_.now >= wave_since_ + policy_.pickup_limit);
+  if (!picked_up || moment_.now < wave_since_ + policy_.drain_interval) return;
+  wave_.clear();
+  for (auto& [id, camera] : cameras_) {
+    if (camera.leaving || camera.holder.phase == Phase::idle) continue;
+    camera.leaving = true;
+    if (camera.holder.phase == Phase::holding) wave_[id] = false;
+    if (std::ssize(wave_) >= policy_.drain_batch) break;
+  }
+  if (!wave_.empty()) wave_since_ = moment_.now;
+}
+
+void Brain::end_if_done() {
+  if (!stop_by_ || ended_) return;
+  bool holds = std::ranges::any_of(cameras_, [](const auto& each) {
+    return each.second.holder.phase != Phase::idle || each.second.on != 0 || each.second.busy != 0;
+  });
+  if (holds || !workers_.empty()) return;
+  ended_ = true;
+  actions_.push_back(End{0, "stopped: every camera was let go"});
+}
+
+// ---- a camera's next step ----
+
+bool Brain::may_have(const Camera& camera) const {
+  return camera.desired && !camera.leaving && !camera.letting_go && !camera.lost && camera.right &&
+         camera.holder.phase == Phase::holding;
+}
+
+// The worker that should speak for it now; 0 where there is none yet.
+WorkerNumber Brain::target_of(const Camera& camera) const {
+  auto assigned = assignment_.find(camera.holder.camera);
+  if (assigned == assignment_.end()) return 0;
+  auto found = shards_.find(assigned->second);
+  if (found == shards_.end()) return 0;
+  const Shard& shard = found->second;
+  bool moving = shard.rollout.phase == rollout::Phase::moving || shard.rollout.phase == rollout::Phase::draining;
+  WorkerNumber target = moving && shard.green != 0 ? shard.green : shard.blue;
+  if (!running(target)) return 0;
+  // In the blue/green way a camera joins with the next green, unless the worker is still being filled.
+  const Worker& worker = workers_.at(target);
+  bool joins_later = policy_.rollout == rollout::Mode::bluegreen && target == shard.blue && !worker.filling &&
+                     camera.on == 0 && !worker.sources.contains(camera.holder.camera);
+  return joins_later ? 0 : target;
+}
+
+// A process keeps its detectors: another one comes with another process.
+bool Brain::needs_new_model(const Camera& camera) const {
+  auto worker = workers_.find(camera.on);
+  if (worker == workers_.end()) return false;
+  auto given = worker->second.sources.find(camera.holder.camera);
+  const camera::Model& model = camera.wish.config.model;
+  return given != worker->second.sources.end() &&
+         (given->second.model.detector != model.detector || given->second.model.name != model.name);
+}
+
+bool Brain::assigned_to(const CameraId& camera, shard::ShardNumber shard) const {
+  auto assigned = assignment_.find(camera);
+  return assigned != assignment_.end() && assigned->second == shard;
+}
+
+void Brain::step(Camera& camera) {
+  if (camera.busy != 0 || moment_.now < camera.retry_at) return;
+  if (!may_have(camera)) {
+    if (camera.on != 0) return take_away(camera, camera.lost ? Message::lose : Message::remove);
+    camera.lost = false;
+    if (camera.letting_go && camera.desired && !camera.leaving && camera.holder.phase == Phase::holding) {
+      if (!camera.holder.letting_go) feed(camera, lease::Unreachable{});
+      return;
+    }
+    bool wanted = camera.desired && !camera.leaving;
+    if (!wanted && (camera.holder.phase == Phase::holding || camera.holder.phase == Phase::acquiring)) {
+      camera.right.reset();
+      camera.fresh = false;
+      feed(camera, lease::Unwanted{});
+    }
+    if (!wanted && camera.holder.phase == Phase::idle && !draining()) camera.leaving = false;
+    return;
+  }
+  if (camera.on == 0 && !camera.paid) {
+    if (camera.paying || moment_.now < camera.pay_at) return;
+    camera.paying = true;
+    actions_.push_back(AskToken{camera.holder.camera, camera.wish.config.site, camera.right->grant});
+    return;
+  }
+  WorkerNumber target = target_of(camera);
+  if (target == 0) return;
+  if (camera.on == target) {
+    bool changed = workers_.at(target).sources[camera.holder.camera].version != camera.wish.version;
+    if (changed && !needs_new_model(camera)) hand_over(camera, target);
+    return;
+  }
+  if (camera.on != 0) return take_away(camera, workers_.at(target).sources.contains(camera.holder.camera) ? Message::silence
+                                                                                                           : Message::remove);
+  if (!camera.fresh) {
+    if (!camera.holder.rotate) feed(camera, lease::FreshVersionNeeded{});
+    return;
+  }
+  hand_over(camera, target);
+}
+
+void Brain::take_away(Camera& camera, Message how) {
+  if (!running(camera.on) && workers_.contains(camera.on) && workers_.at(camera.on).phase == WorkerPhase::starting) return;
+  if (!camera.silence_asked) camera.silence_asked = moment_.now;
+  if (how != Message::silence) workers_.at(camera.on).sources.erase(camera.holder.camera);
+  tell(camera.on, how, {{camera.holder.camera}});
+}
+
+// Nobody confirmed that the worker is silent (rule 12): a worker all of whose cameras move is ended; of another one the
+// deadline is let pass.
+void Brain::silence_failed(Camera& camera, WorkerNumber worker) {
+  camera.retry_at = moment_.now + 200ms;
+  Instant asked = camera.silence_asked.value_or(moment_.now);
+  if (moment_.now < asked + 1s || !workers_.contains(worker)) return;
+  bool all_move = std::ranges::all_of(
+      cameras_, [&](const auto& each) { return each.second.on != worker || each.second.silence_asked.has_value(); });
+  if (all_move && !workers_.at(worker).killed) {
+    kill(worker, "it does not confirm that it is silent");
+  } else if (moment_.now >= camera.told_until) {
+    camera.on = 0;
+    camera.lost = false;
+    camera.silence_asked.reset();
+    camera.after = moment_.wall;
+  }
+}
+
+// A new version for a worker that is to speak; the same one where the worker speaks already and only has to change.
+void Brain::hand_over(Camera& camera, WorkerNumber to) {
+  Worker& worker = workers_.at(to);
+  const CameraId& id = camera.holder.camera;
+  bool standing_by = camera.on != to && worker.sources.contains(id);
+  TellItem item{.camera = id, .right = camera.right, .after = camera.after};
+  if (!standing_by) {
+    item.config = camera.wish.config;
+    worker.sources[id] = {camera.wish.version, camera.wish.config.model};
+  }
+  camera.fresh = false;
+  tell(to, standing_by ? Message::activate : Message::add, {std::move(item)});
+}
+
+void Brain::extend_leases() {
+  for (auto& [number, worker] : workers_) {
+    if (worker.extending != 0 || worker.phase != WorkerPhase::running || worker.killed) continue;
+    if (moment_.now < worker.extend_at) continue;
+    std::vector<TellItem> items;
+    for (auto& [id, camera] : cameras_) {
+      bool due = camera.on == number && camera.busy == 0 && !camera.silence_asked && camera.right && !camera.holder.rotate &&
+                 camera.right->valid_until > camera.told_until;
+      if (!due) continue;
+      items.push_back({.camera = id, .right = camera.right});
+      camera.fresh = false;
+      camera.right->adopt.reset();
+    }
+    if (items.empty()) continue;
+    tell_aside(number, Message::extend, std::move(items));
+    worker.extending = messages_;
+  }
+}
+
+// ---- what it says ----
+
+CameraPhase Brain::phase_of(const Camera& camera) const {
+  if (camera.leaving || (!camera.desired && camera.holder.phase != Phase::idle)) return CameraPhase::leaving;
+  if (camera.on != 0) return CameraPhase::running;
+  if (!camera.right) return CameraPhase::waiting;
+  if (!camera.paid && !camera.paying && camera.pay_at > moment_.now) return CameraPhase::budget;
+  return camera.busy != 0 ? CameraPhase::starting : CameraPhase::held;
+}
+
+const lease::HolderState* Brain::holder(const CameraId& camera) const {
+  auto found = cameras_.find(camera);
+  return found == cameras_.end() ? nullptr : &found->second.holder;
+}
+
+Summary Brain::summary() const {
+  Summary out;
+  out.why_not = why_not_acquire();
+  out.acquiring = out.why_not.empty();
+  out.draining = draining() && std::ranges::any_of(cameras_, [](const auto& each) { return each.second.holder.phase != Phase::idle; });
+  for (const auto& [id, camera] : cameras_) {
+    out.desired += camera.desired;
+    out.owned += camera.holder.phase == Phase::holding;
+    CameraView view{.camera = id, .phase = phase_of(camera), .version = camera.holder.version,
+                    .valid_until = camera.holder.valid_until, .worker = camera.on, .alone = camera.alone()};
+    if (auto assigned = assignment_.find(id); assigned != assignment_.end()) view.shard = assigned->second;
+    out.cameras.push_back(std::move(view));
+  }
+  out.pending = out.desired - out.owned;
+  out.shards = static_cast<int>(shards_.size());
+  out.workers = static_cast<int>(workers_.size());
+  return out;
+}
+
+}  // namespace weir::runner

@@ -1,0 +1,242 @@
+// The brain's workers: which processes there should be, their health, and how one replaces another.
+#include "weir/runner/brain.hpp"
+
+#include <algorithm>
+
+namespace weir::runner {
+
+using lease::Phase;
+
+bool Brain::running(WorkerNumber number) const {
+  auto found = workers_.find(number);
+  return found != workers_.end() && found->second.phase == WorkerPhase::running && !found->second.killed;
+}
+
+WorkerNumber Brain::start_worker(shard::ShardNumber shard, bool standby, const std::vector<const Camera*>& cameras) {
+  WorkerNumber number = ++last_worker_;
+  Worker& worker = workers_[number];
+  worker.shard = shard;
+  worker.standby = standby;
+  worker.binary = binary_;
+  worker.started = worker.heard = moment_.now;
+  StartWorker start{number, shard, standby};
+  for (const Camera* camera : cameras) {
+    worker.sources[camera->holder.camera] = {camera->wish.version, camera->wish.config.model};
+    start.sources.push_back(camera->wish.config);
+  }
+  actions_.push_back(std::move(start));
+  return number;
+}
+
+void Brain::kill(WorkerNumber number, std::string why) {
+  auto found = workers_.find(number);
+  if (found == workers_.end() || std::exchange(found->second.killed, true)) return;
+  actions_.push_back(KillWorker{number, std::move(why)});
+}
+
+void Brain::tell(WorkerNumber worker, Message what, std::vector<TellItem> items) {
+  for (const TellItem& item : items)
+    if (auto camera = cameras_.find(item.camera); camera != cameras_.end()) camera->second.busy = messages_ + 1;
+  tell_aside(worker, what, std::move(items));
+}
+
+void Brain::tell_aside(WorkerNumber worker, Message what, std::vector<TellItem> items) {
+  std::uint64_t message = ++messages_;
+  actions_.push_back(Tell{worker, message, what, items});
+  sent_.emplace(message, Sent{worker, what, std::move(items)});
+}
+
+void Brain::check_health() {
+  for (auto& [number, worker] : workers_) {
+    if (worker.killed) continue;
+    Duration silent = moment_.now - worker.heard;
+    if (worker.phase == WorkerPhase::starting && silent > policy_.start_grace)
+      kill(number, "it did not get ready in time");
+    else if (worker.phase == WorkerPhase::running && silent > policy_.silence_limit)
+      kill(number, "it has not answered for too long");
+    else if (worker.phase == WorkerPhase::draining && silent > policy_.rollout_times.drain_within)
+      kill(number, "it did not drain within its grace");
+  }
+}
+
+// ---- shards ----
+
+void Brain::plan() {
+  std::vector<shard::Member> members;
+  for (const auto& [id, camera] : cameras_)
+    if (camera.right && camera.holder.phase == Phase::holding && camera.desired && !camera.leaving)
+      members.push_back({id, camera.wish.config.site, camera.alone()});
+  assignment_ = shard::plan(members, assignment_, policy_.shard_size);
+}
+
+// Every shard of the plan has a worker; a worker without a shard is drained.
+void Brain::man_shards() {
+  std::set<shard::ShardNumber> used;
+  for (const auto& [camera, number] : assignment_) used.insert(number);
+  for (shard::ShardNumber number : used) {
+    Shard& shard = shards_[number];
+    if (shard.blue != 0 || shard.green != 0 || moment_.now < shard.loop.next_start()) continue;
+    if (spare_ != 0 && workers_.at(spare_).shard == number) {
+      shard.blue = std::exchange(spare_, 0);
+    } else if (running(spare_) && workers_.at(spare_).binary == binary_) {
+      take_spare(number);
+    } else {
+      shard.blue = start_worker(number, false, {});
+    }
+  }
+  used.clear();  // a shard that took the idle worker has its label now
+  for (const auto& [camera, number] : assignment_) used.insert(number);
+  for (auto it = shards_.begin(); it != shards_.end();) {
+    auto& [number, shard] = *it;
+    bool busy = std::ranges::any_of(cameras_, [&](const auto& each) {
+      return each.second.on != 0 && (each.second.on == shard.blue || each.second.on == shard.green);
+    });
+    if (used.contains(number) || busy) {
+      ++it;
+      continue;
+    }
+    for (WorkerNumber worker : {shard.blue, shard.green}) {
+      auto found = workers_.find(worker);
+      if (found == workers_.end() || found->second.phase == WorkerPhase::draining) continue;
+      if (found->second.phase == WorkerPhase::starting) {
+        kill(worker, "it is not needed any more");
+      } else {
+        found->second.phase = WorkerPhase::draining;
+        found->second.heard = moment_.now;
+        tell_aside(worker, Message::drain, {});
+      }
+    }
+    it = shards_.erase(it);
+  }
+}
+
+// A worker without cameras ends by itself; one that cannot be asked yet has nothing to lose.
+void Brain::dismiss(WorkerNumber number) {
+  auto found = workers_.find(number);
+  if (found == workers_.end() || found->second.phase == WorkerPhase::draining) return;
+  if (found->second.phase == WorkerPhase::starting) return kill(number, "it is not needed any more");
+  found->second.phase = WorkerPhase::draining;
+  found->second.heard = moment_.now;
+  tell(number, Message::drain, {});
+}
+
+// The idle worker's label becomes the shard's.
+void Brain::take_spare(shard::ShardNumber number) {
+  shard::ShardNumber label = workers_.at(spare_).shard;
+  auto shard = shards_.extract(number);
+  shard.mapped().blue = std::exchange(spare_, 0);
+  shard.key() = label;
+  shards_.insert(std::move(shard));
+  for (auto& [camera, assigned] : assignment_)
+    if (assigned == number) assigned = label;
+}
+
+shard::ShardNumber Brain::free_label() const {
+  std::set<shard::ShardNumber> used;
+  for (const auto& [number, shard] : shards_) used.insert(number);
+  for (const auto& [number, worker] : workers_) used.insert(worker.shard);
+  shard::ShardNumber label = 0;
+  while (used.contains(label)) ++label;
+  return label;
+}
+
+void Brain::keep_spare() {
+  bool wanted = policy_.spare && !draining() && listed_;
+  if (spare_ != 0 && (!wanted || workers_.at(spare_).binary != binary_)) {
+    dismiss(spare_);
+    return;
+  }
+  if (!wanted || spare_ != 0 || moment_.now < spare_loop_.next_start()) return;
+  spare_ = start_worker(free_label(), false, {});
+}
+
+// ---- rollouts ----
+
+bool Brain::needs_rollout(shard::ShardNumber number, const Shard& shard) const {
+  if (!running(shard.blue) || shard.green != 0) return false;
+  const Worker& blue = workers_.at(shard.blue);
+  // A new program comes to one shard after the other.
+  bool others_roll = std::ranges::any_of(
+      shards_, [](const auto& each) { return each.second.rollout.phase != rollout::Phase::steady; });
+  if (blue.binary != binary_ && !others_roll) return true;
+  for (const auto& [id, camera] : cameras_) {
+    if (!assigned_to(id, number) || !may_have(camera)) continue;
+    if (camera.on == shard.blue && needs_new_model(camera)) return true;
+    bool joins = camera.on == 0 && camera.busy == 0 && camera.paid && !blue.filling && !blue.sources.contains(id);
+    if (joins && policy_.rollout == rollout::Mode::bluegreen) return true;
+  }
+  return false;
+}
+
+// What blue delivers now must go on; a camera that nobody gets pictures of must not hold the others up.
+bool Brain::green_ready(const Shard& shard) const {
+  const Worker& green = workers_.at(shard.green);
+  auto blue = workers_.find(shard.blue);
+  if (!green.looked_at || blue == workers_.end()) return green.looked_at;
+  int wanted = 0, delivered = 0;
+  for (const CameraId& camera : blue->second.streaming) {
+    if (!green.sources.contains(camera)) continue;
+    ++wanted;
+    delivered += green.streaming.contains(camera);
+  }
+  return delivered * 100 >= policy_.quorum_pct * wanted;
+}
+
+void Brain::roll_out() {
+  for (auto& [number, shard] : shards_) {
+    auto in_shard = [this, at = number](const CameraId& id) { return assigned_to(id, at); };
+    if (auto blue = workers_.find(shard.blue); blue != workers_.end() && blue->second.filling)
+      blue->second.filling = std::ranges::any_of(cameras_, [&](const auto& each) {
+        return in_shard(each.first) && may_have(each.second) && each.second.on != shard.blue;
+      });
+    if (shard.rollout.phase == rollout::Phase::steady) {
+      if (needs_rollout(number, shard)) roll(number, shard, rollout::Needed{});
+      continue;
+    }
+    if (shard.rollout.phase == rollout::Phase::warming && running(shard.green)) {
+      if (green_ready(shard)) roll(number, shard, rollout::GreenReady{});
+    }
+    if (shard.rollout.phase == rollout::Phase::moving) {
+      bool left = std::ranges::any_of(cameras_, [&](const auto& each) {
+        return each.second.on == shard.blue || (in_shard(each.first) && may_have(each.second) && each.second.on != shard.green);
+      });
+      if (!left) roll(number, shard, rollout::AllMoved{});
+    }
+    roll(number, shard, rollout::TimePassed{});
+  }
+}
+
+void Brain::roll(shard::ShardNumber number, Shard& shard, const rollout::Event& event) {
+  rollout::Phase before = shard.rollout.phase;
+  rollout::Step made = rollout::step(shard.rollout, event, moment_.now, policy_.rollout_times, draw());
+  shard.rollout = made.next;
+  for (const rollout::Action& action : made.actions) {
+    if (std::holds_alternative<rollout::StartGreen>(action)) {
+      std::vector<const Camera*> standing_by;
+      for (const auto& [id, camera] : cameras_)
+        if (assigned_to(id, number) && may_have(camera) && !camera.few() && camera.paid) standing_by.push_back(&camera);
+      shard.green = start_worker(number, true, standing_by);
+      workers_.at(shard.green).filling = false;
+      note("rollout.warming", "a new worker stands by", {}, shard.green);
+    } else if (std::holds_alternative<rollout::DrainBlue>(action)) {
+      if (auto blue = workers_.find(shard.blue); blue != workers_.end()) {
+        blue->second.phase = WorkerPhase::draining;
+        blue->second.heard = moment_.now;
+      }
+      tell_aside(shard.blue, Message::drain, {});
+    } else if (std::holds_alternative<rollout::KillBlue>(action)) {
+      kill(shard.blue, "it did not drain within its grace");
+    } else if (std::holds_alternative<rollout::KillGreen>(action)) {
+      note("rollout.given_up", "the new worker did not get ready in time: the old one goes on", {}, shard.green, true);
+      kill(shard.green, "given up");
+    } else if (std::holds_alternative<rollout::PromoteGreen>(action)) {
+      shard.blue = std::exchange(shard.green, 0);
+      workers_.at(shard.blue).filling = true;
+      note("rollout.done", "the new worker has taken over", {}, shard.blue);
+    }
+  }
+  if (before == rollout::Phase::warming && shard.rollout.phase == rollout::Phase::moving)
+    note("rollout.moving", "the new worker is ready: its cameras are moved", {}, shard.green);
+}
+
+}  // namespace weir::runner

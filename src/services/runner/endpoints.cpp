@@ -1,0 +1,55 @@
+#include "weir/runner/endpoints.hpp"
+
+namespace weir::runner {
+
+namespace asio = boost::asio;
+using net::Method;
+
+namespace {
+
+constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
+// Prometheus asks under the name it was given, and is sent to where it asked.
+json::array discovered(const Manager& manager, const std::string& host) {
+  json::array out;
+  auto target = [&](std::string path, json::object labels) {
+    labels["__metrics_path__"] = std::move(path);
+    out.push_back(json::object{{"targets", json::array{json::value(host)}}, {"labels", std::move(labels)}});
+  };
+  target("/metrics", {{"job", "weir-runner"}});
+  for (const Manager::WorkerAddress& worker : manager.workers())
+    target(fmt::format("/workers/{}/metrics", worker.shard), {{"job", "weir-worker"}, {"shard_id", worker.shard}});
+  return out;
+}
+
+}  // namespace
+
+void add_endpoints(net::Router& router, Manager& manager, net::Metrics& metrics) {
+  using Answer = asio::awaitable<net::Response>;
+  router.add(Method::get, "/healthz", [](net::Request&) -> Answer {
+    co_return net::Response::json(json::object{{"status", "ok"}});
+  });
+  router.add(Method::get, "/readyz", [&manager](net::Request&) -> Answer {
+    bool ready = manager.registered();
+    json::object body{{"ready", ready}};
+    if (!ready) body["reason"] = "the control plane has not answered yet";
+    co_return net::Response::json(body, ready ? 200 : 503);
+  });
+  router.add(Method::get, "/metrics", [&metrics](net::Request&) -> Answer {
+    co_return net::Response::text(metrics.text(), 200, kMetricsType);
+  });
+  router.add(Method::get, "/state", [&manager](net::Request&) -> Answer {
+    co_return net::Response::json(manager.state());
+  });
+  router.add(Method::get, "/sd/prometheus", [&manager](net::Request& request) -> Answer {
+    co_return net::Response::text(json::to_text(discovered(manager, std::string(request.header("host")))), 200,
+                                  "application/json");
+  });
+  router.add(Method::get, "/workers/{shard}/metrics", [&manager](net::Request& request) -> Answer {
+    auto answer = co_await manager.ask_worker(request.param("shard"), "/metrics");
+    if (!answer) co_return net::Response::failure(answer.error());
+    co_return net::Response::text(std::move(answer->body), answer->status, kMetricsType);
+  });
+}
+
+}  // namespace weir::runner

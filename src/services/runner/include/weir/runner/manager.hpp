@@ -1,0 +1,122 @@
+// Manager: the shell around the brain: performs what it decides and tells it what came of it.
+//
+// Every long effect is a coroutine of its own, so that a renewal never waits behind a slow worker. It keeps the bus
+// token of its workers fresh, beats once a second (control plane and bus), follows the feeds of leases and cameras and
+// polls slowly beside them, looks at its workers, and keeps the list of cameras on disk, so that a runner restarted
+// during an outage can say what it waits for. `run` until the brain says that it is over. Loop thread only.
+#pragma once
+
+#include "weir/net/client.hpp"
+#include "weir/net/metrics.hpp"
+#include "weir/ports/control_plane.hpp"
+#include "weir/ports/event_bus.hpp"
+#include "weir/ports/process_host.hpp"
+#include "weir/runner/brain.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <functional>
+
+namespace weir::runner {
+
+// What this machine and the given processes use.
+struct Usage {
+  double cpu_pct = 0, mem_mb = 0;             // of the runner: its processes together
+  double host_cpu_pct = 0, host_mem_pct = 0;  // of everything
+};
+
+struct ManagerSettings {
+  Runner self;                          // what is registered; with the boot
+  Policy policy = {};
+  DesiredFilter filter = {};
+  std::string worker_program;
+  std::vector<std::string> worker_arguments = {};
+  int dial_concurrency = 8;             // dials of one site at a time, by all workers together
+  std::string folder;                   // private: crash records, the list of cameras
+  Duration heartbeat = 1s;
+  Duration camera_poll = 5s;            // beside the feed
+  Duration worker_look = 500ms;
+  double cpu_high_pct = 95, mem_high_pct = 92;
+  std::function<Usage(const std::vector<int>& pids)> usage;
+  std::function<void(const BootId& boot, const Secret& will)> on_will;  // for whoever outlives this process
+  std::function<void(const Secret& token)> use_bus_token;
+  std::function<std::string()> control_plane_url;         // where workers publish
+};
+
+class Manager {
+ public:
+  Manager(boost::asio::io_context& io, Clock& clock, ControlPlane& plane, EventBus& bus, ProcessHost& host,
+          net::Metrics& metrics, ManagerSettings settings);
+  ~Manager();
+  Manager(const Manager&) = delete;
+
+  // The exit code.
+  boost::asio::awaitable<int> run();
+  // Hands its cameras to others and ends; what is left at the deadline is let go at once.
+  void stop(Duration grace);
+  void binary_changed() { feed(BinaryChanged{}); }
+
+  bool registered() const { return registered_; }
+  Summary summary() const { return brain_.summary(); }
+  // Everything about its cameras and workers, for a person.
+  json::object state() const;
+  struct WorkerAddress {
+    std::string shard;
+    std::string url;
+  };
+  std::vector<WorkerAddress> workers() const;
+  // A worker's answer to GET `path`.
+  boost::asio::awaitable<Result<net::ClientResponse>> ask_worker(std::string shard, std::string path);
+
+ private:
+  struct WorkerProcess;
+  using WorkerPtr = std::shared_ptr<WorkerProcess>;
+
+  void feed(const Event& event);
+  void perform(Action action);
+  void spawn(boost::asio::awaitable<void> work, std::string_view what);
+
+  boost::asio::awaitable<void> ask_leases(AskLeases ask);
+  boost::asio::awaitable<void> ask_token(AskToken ask);
+  boost::asio::awaitable<void> report_crash(CameraId camera);
+  boost::asio::awaitable<void> run_worker(StartWorker order);
+  boost::asio::awaitable<Status> bring_up(WorkerPtr worker, StartWorker order);
+  boost::asio::awaitable<void> watch_worker(WorkerPtr worker);
+  boost::asio::awaitable<void> tell(Tell message);
+  Result<Told> read_told(const Tell& message, const net::ClientResponse& answer) const;
+  json::object shard_document(const StartWorker& order) const;
+  int dials_of_a_worker() const;
+  CameraId culprit(const WorkerProcess& worker) const;
+
+  boost::asio::awaitable<void> join();
+  boost::asio::awaitable<void> keep_time();
+  boost::asio::awaitable<void> beat();
+  boost::asio::awaitable<void> keep_token();
+  boost::asio::awaitable<void> list_cameras();
+  boost::asio::awaitable<void> follow(std::string pattern);
+  void hear(const DeliveredEvent& event);
+  void record(const Note& note);
+  void measure();
+  void remember_cameras(const std::vector<DesiredCamera>& cameras);
+  void explain_outage(const Error& why);
+
+  boost::asio::io_context& io_;
+  Clock& clock_;
+  ControlPlane& plane_;
+  EventBus& bus_;
+  ProcessHost& host_;
+  net::Metrics& metrics_;
+  const ManagerSettings settings_;
+  lease::Owner owner_;  // constant from registration on
+  const Secret control_token_;
+  Brain brain_;
+  std::map<WorkerNumber, WorkerPtr> workers_;
+  Secret bus_token_;
+  boost::asio::steady_timer time_, cameras_due_, ended_;
+  bool registered_ = false, stopping_ = false;
+  std::optional<int> code_;
+  Instant started_{};
+};
+
+}  // namespace weir::runner

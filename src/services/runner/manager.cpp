@@ -1,0 +1,328 @@
+#include "weir/runner/manager.hpp"
+
+#include "worker_process.hpp"
+
+#include "weir/base/backoff.hpp"
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+#include "weir/event/events.hpp"
+#include "weir/event/routing.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace weir::runner {
+
+namespace asio = boost::asio;
+
+namespace {
+
+std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  for (char c : random_hex(8)) seed = seed * 31 + static_cast<unsigned char>(c);
+  return seed;
+}
+
+// Until the timer is cancelled or its time has come.
+asio::awaitable<void> wait(asio::steady_timer& timer, Duration d) {
+  boost::system::error_code ignored;
+  timer.expires_after(d);
+  co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+}
+
+}  // namespace
+
+Manager::Manager(asio::io_context& io, Clock& clock, ControlPlane& plane, EventBus& bus, ProcessHost& host,
+                 net::Metrics& metrics, ManagerSettings settings)
+    : io_(io),
+      clock_(clock),
+      plane_(plane),
+      bus_(bus),
+      host_(host),
+      metrics_(metrics),
+      settings_(std::move(settings)),
+      owner_{settings_.self.id, settings_.self.boot},
+      control_token_(random_hex(32)),
+      brain_(settings_.policy, owner_.boot, owner_.runner, random_seed()),
+      time_(io),
+      cameras_due_(io),
+      ended_(io) {}
+
+Manager::~Manager() = default;
+
+void Manager::spawn(asio::awaitable<void> work, std::string_view what) {
+  asio::co_spawn(io_, std::move(work), [this, what](const std::exception_ptr& failed) {
+    if (!failed) return;
+    try {
+      std::rethrow_exception(failed);
+    } catch (const std::exception& e) {
+      log::error("runner.broken", fmt::format("{}: {}", what, e.what()));
+    }
+    code_ = 50;
+    ended_.cancel();
+  });
+}
+
+void Manager::feed(const Event& event) {
+  if (code_) return;
+  for (Action& action : brain_.handle(event, {clock_.now(), clock_.wall()})) perform(std::move(action));
+  time_.cancel();
+}
+
+void Manager::perform(Action action) {
+  if (auto* ask = std::get_if<AskLeases>(&action)) spawn(ask_leases(std::move(*ask)), "leases");
+  else if (auto* token = std::get_if<AskToken>(&action)) spawn(ask_token(std::move(*token)), "tokens");
+  else if (auto* start = std::get_if<StartWorker>(&action)) spawn(run_worker(std::move(*start)), "worker");
+  else if (auto* message = std::get_if<Tell>(&action)) spawn(tell(std::move(*message)), "worker messages");
+  else if (auto* crash = std::get_if<ReportCrash>(&action)) spawn(report_crash(crash->camera), "crash report");
+  else if (auto* note = std::get_if<Note>(&action)) record(*note);
+  else if (auto* kill = std::get_if<KillWorker>(&action)) {
+    auto found = workers_.find(kill->worker);
+    if (found == workers_.end()) return;
+    log::warn("worker.killed", kill->why).with("pid", found->second->pid()).with("shard_id", found->second->shard);
+    found->second->kill();
+  } else if (auto* end = std::get_if<End>(&action)) {
+    log::info("runner.ended", end->why).with("exit_code", end->code);
+    code_ = end->code;
+    ended_.cancel();
+  }
+}
+
+void Manager::record(const Note& note) {
+  auto worker = workers_.find(note.worker);
+  log::Entry(note.warning ? log::Level::warn : log::Level::info, note.event, note.text)
+      .with("camera_uuid", note.camera)
+      .with("shard_id", worker == workers_.end() ? std::string() : worker->second->shard)
+      .with("pid", worker == workers_.end() ? 0 : worker->second->pid());
+  metrics_.counter("weir_runner_events_total", "What the runner decided, by kind", {{"event", note.event}}).add();
+}
+
+// ---- the control plane ----
+
+asio::awaitable<void> Manager::ask_leases(AskLeases ask) {
+  lease::Operation operation = ask.questions.front().operation;
+  lease::Batch batch{.operation = operation, .owner = owner_, .ttl = settings_.policy.lease.ttl};
+  for (const lease::Question& question : ask.questions) batch.asks.push_back(question.ask);
+  Instant asked = clock_.now();
+  auto answers = co_await plane_.apply(std::move(batch));
+  metrics_.histogram("weir_runner_lease_seconds", "How long the control plane took to answer about leases",
+                     net::Metrics::latency_buckets()).observe(seconds(clock_.now() - asked));
+  if (!answers) {
+    metrics_.counter("weir_runner_lease_unanswered_total", "Lease questions without a usable answer").add();
+    log::debug("lease.unanswered", answers.error().message).with("error_code", answers.error().reason);
+  }
+  LeasesHeard heard;
+  for (size_t i = 0; i < ask.questions.size(); ++i) {
+    std::uint64_t id = ask.questions[i].id;
+    const CameraId& camera = ask.questions[i].ask.camera;
+    if (answers) heard.answers.push_back({camera, lease::Answered{id, (*answers)[i]}});
+    else heard.answers.push_back({camera, lease::Unanswered{id}});
+  }
+  feed(heard);
+}
+
+asio::awaitable<void> Manager::ask_token(AskToken ask) {
+  BudgetUse use{ask.camera, ask.grant};
+  auto answer = co_await plane_.consume(ask.site, use);
+  TokenHeard heard{.camera = ask.camera, .grant = ask.grant};
+  if (answer) {
+    heard.granted = answer->granted;
+    heard.retry_after = answer->retry_after;
+  }
+  feed(heard);
+}
+
+asio::awaitable<void> Manager::report_crash(CameraId camera) {
+  auto reported = co_await plane_.report_crash(camera, owner_);
+  if (!reported) log::warn("camera.crash_unreported", reported.error().message).with("camera_uuid", camera);
+}
+
+// Registers until it is heard; the rest waits for it, because the last will must be in place before the first lease.
+asio::awaitable<void> Manager::join() {
+  for (int attempt = 0; !code_; ++attempt) {
+    Runner self = settings_.self;
+    self.boot = owner_.boot;
+    auto registered = co_await plane_.register_runner(std::move(self));
+    if (registered) {
+      settings_.on_will(owner_.boot, registered->will);
+      registered_ = true;
+      log::info("runner.joined", "the control plane knows this runner").with("boot_id", owner_.boot);
+      const RunnerFlags& flags = registered->flags;
+      feed(FlagsHeard{flags.cordoned, flags.drain, flags.capacity});
+      co_return;
+    }
+    // An earlier attempt arrived and its answer was lost, the will with it: nothing is held yet, so another boot begins.
+    if (registered.error().reason == "boot_known") {
+      owner_.boot = BootId::trusted(random_hex(16));
+      brain_ = Brain(settings_.policy, owner_.boot, owner_.runner, random_seed());
+      continue;
+    }
+    if (attempt == 0) explain_outage(registered.error());
+    if (stopping_) {
+      code_ = 0;
+      ended_.cancel();
+    }
+    co_await clock_.wait(Backoff{.first = 250ms, .cap = 3s}.delay(attempt, random_unit()));
+  }
+}
+
+asio::awaitable<void> Manager::keep_time() {
+  while (!code_) {
+    Duration left = brain_.wake_at(clock_.now()) - clock_.now();
+    co_await wait(time_, std::max<Duration>(left, 1ms));
+    if (code_) co_return;
+    if (time_.expiry() <= std::chrono::steady_clock::now()) feed(TimePassed{});
+  }
+}
+
+asio::awaitable<void> Manager::beat() {
+  Instant next = clock_.now();
+  for (int high = 0; !code_;) {
+    Summary summary = brain_.summary();
+    std::vector<int> pids;
+    for (const auto& [number, worker] : workers_) pids.push_back(worker->pid());
+    Usage usage = settings_.usage(pids);
+    event::RunnerHeartbeat event{.event_id = event::make_event_id(clock_.wall(), random_hex(8)),
+                                 .ts = clock_.wall(),
+                                 .runner = owner_.runner,
+                                 .streams_owned = summary.owned,
+                                 .shards = summary.shards,
+                                 .cpu_pct = usage.cpu_pct,
+                                 .mem_mb = usage.mem_mb};
+    bool over = usage.host_cpu_pct > settings_.cpu_high_pct || usage.host_mem_pct > settings_.mem_high_pct;
+    high = over ? std::min(high + 1, 10) : std::max(high - 1, 0);  // a short peak is none
+    bool memory = usage.host_mem_pct > settings_.mem_high_pct;
+    if (high == 10 || high == 0)
+      feed(LoadHeard{high == 10, memory ? "this machine's memory is nearly used up" : "this machine's processors are busy"});
+    measure();
+    json::object body{{"type", "runner.heartbeat"}, {"streams_owned", summary.owned}, {"shards", summary.shards},
+                      {"cpu_pct", usage.cpu_pct},   {"mem_mb", usage.mem_mb},         {"ts", to_iso(event.ts)}};
+    spawn([](Manager* self, json::object beat_body) -> asio::awaitable<void> {
+      auto flags = co_await self->plane_.heartbeat(self->owner_.runner, std::move(beat_body));
+      if (flags) self->feed(FlagsHeard{flags->cordoned, flags->drain, flags->capacity});
+    }(this, std::move(body)), "heartbeat");
+    if (!bus_token_.empty()) {
+      std::vector<OutgoingEvent> events(1);
+      events[0] = {std::string(kStatusTopic), event::heartbeat_key(owner_.runner), event.event_id, event::to_json(event)};
+      spawn([](Manager* self, std::vector<OutgoingEvent> said) -> asio::awaitable<void> {
+        auto heard = co_await self->bus_.publish(std::move(said));
+        if (!heard) log::debug("heartbeat.unheard", heard.error().message);
+      }(this, std::move(events)), "heartbeat event");
+    }
+    next = std::max(next + settings_.heartbeat, clock_.now());
+    co_await clock_.wait_until(next);
+  }
+}
+
+// The workers' token, renewed long before it ends.
+asio::awaitable<void> Manager::keep_token() {
+  for (int failures = 0; !code_;) {
+    auto lent = co_await plane_.worker_token(owner_.boot);
+    if (!lent) {
+      if (failures == 0) log::warn("runner.token_failed", lent.error().message);
+      co_await clock_.wait(Backoff{.first = 250ms, .cap = 5s}.delay(failures++, random_unit()));
+      continue;
+    }
+    failures = 0;
+    bus_token_ = lent->token;
+    if (auto own = co_await plane_.runner_token()) settings_.use_bus_token(*own);
+    for (auto& [number, worker] : workers_) {
+      if (!worker->control) continue;
+      spawn([](Manager* self, WorkerPtr to) -> asio::awaitable<void> {
+        json::object body;
+        body["token"] = self->bus_token_.reveal();
+        co_await to->post("/leases", std::move(body), self->control_token_, 3s);
+      }(this, worker), "token");
+    }
+    co_await clock_.wait(std::max<Duration>(lent->life / 3, 1s));
+  }
+}
+
+asio::awaitable<void> Manager::list_cameras() {
+  while (!code_) {
+    auto cameras = co_await plane_.desired(settings_.filter);
+    if (cameras) {
+      remember_cameras(*cameras);
+      CamerasListed listed;
+      for (DesiredCamera& each : *cameras)
+        listed.cameras.push_back({std::move(each.config), std::move(each.version), each.crashes});
+      feed(listed);
+    } else {
+      log::debug("cameras.unlisted", cameras.error().message);
+    }
+    Duration pause = cameras ? settings_.camera_poll : Duration(1s);
+    co_await wait(cameras_due_, from_seconds(seconds(pause) * (0.75 + 0.5 * random_unit())));
+    co_await clock_.wait(30ms);  // changes come in swarms
+  }
+}
+
+asio::awaitable<void> Manager::follow(std::string pattern) {
+  std::string cursor;
+  for (int failures = 0; !code_;) {
+    if (bus_token_.empty()) {
+      co_await clock_.wait(50ms);
+      continue;
+    }
+    Subscription wanted{.pattern = pattern, .after = cursor};
+    bool heard = false;
+    Status ended = co_await bus_.subscribe(std::move(wanted), [&](const DeliveredEvent& event) {
+      cursor = event.cursor;
+      heard = true;
+      hear(event);
+      return !code_;
+    });
+    failures = heard ? 0 : failures + 1;
+    if (code_) co_return;
+    if (!ended) log::debug("feed.ended", ended.error().message).with("pattern", pattern);
+    cameras_due_.cancel();  // what was missed meanwhile is looked up
+    co_await clock_.wait(Backoff{.first = 100ms, .cap = 2s}.delay(failures, random_unit()));
+  }
+}
+
+void Manager::hear(const DeliveredEvent& event) {
+  std::string_view key = event.routing_key;
+  if (key.starts_with("camera.")) {
+    cameras_due_.cancel();
+    return;
+  }
+  auto payload = json::parse_text(event.payload);
+  if (!payload || !payload->is_object()) return;
+  const json::object& said = payload->get_object();
+  auto text = [&](std::string_view name) {
+    const json::value* found = said.if_contains(name);
+    return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+  };
+  LeaseNews news{.camera = CameraId::trusted(text("camera_uuid")), .runner = RunnerId::trusted(text("runner_id"))};
+  if (const json::value* version = said.if_contains("version"); version != nullptr && version->is_int64())
+    news.version = {version->get_int64()};
+  news.free = key.starts_with("lease.released.") || key.starts_with("lease.expired.") || key.starts_with("lease.revoked.");
+  news.revoked = key.starts_with("lease.revoked.");
+  bool taken = key.starts_with("lease.granted.") || key.starts_with("lease.stolen.");
+  if (news.free || taken) feed(news);
+}
+
+// ---- from the beginning to the end ----
+
+void Manager::stop(Duration grace) {
+  stopping_ = true;
+  feed(StopAsked{clock_.now() + grace});
+}
+
+asio::awaitable<int> Manager::run() {
+  started_ = clock_.now();
+  spawn(join(), "registration");
+  while (!registered_ && !code_) co_await clock_.wait(20ms);
+  if (!code_) {
+    spawn(keep_time(), "time");
+    spawn(keep_token(), "token");
+    spawn(list_cameras(), "cameras");
+    spawn(beat(), "heartbeat");
+    for (const char* pattern : {"lease.#", "camera.#"}) spawn(follow(pattern), "feed");
+  }
+  while (!code_) co_await wait(ended_, std::chrono::hours(1));
+  for (asio::steady_timer* timer : {&time_, &cameras_due_}) timer->cancel();
+  co_return *code_;
+}
+
+}  // namespace weir::runner
