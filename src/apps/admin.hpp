@@ -7,6 +7,7 @@
 namespace weir::apps {
 
 std::vector<Command> token_commands();
+std::vector<Command> key_commands();
 std::vector<Command> tenant_commands();
 std::vector<Command> site_commands();
 std::vector<Command> camera_commands();

@@ -1,8 +1,9 @@
 #include "admin.hpp"
 #include "camera_import.hpp"
-#include "child_process.hpp"
 #include "files.hpp"
 #include "print.hpp"
+
+#include "weir/posix/child_process.hpp"
 
 #include <unistd.h>
 
@@ -156,7 +157,7 @@ Result<int> camera_import(const Arguments& arguments) {
 // The helper that links the media libraries does the looking. It reads the URL from its standard input: a password does
 // not stand among its arguments, which everybody on this machine can read.
 Result<int> camera_test(const Arguments& arguments) {
-  std::string helper = helper_path("worker");
+  std::string helper = posix::helper_path("worker");
   std::vector<std::string> words{helper, "probe", "-"};
   for (const char* option : {"transport", "snapshot"})
     if (arguments.has(option)) words.insert(words.end(), {fmt::format("--{}", option), arguments.text(option)});

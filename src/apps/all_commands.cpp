@@ -1,5 +1,6 @@
 #include "admin.hpp"
 #include "command.hpp"
+#include "runner.hpp"
 #include "serve.hpp"
 
 namespace weir::apps {
@@ -7,7 +8,7 @@ namespace weir::apps {
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> commands = [] {
     std::vector<Command> all;
-    for (auto group : {serve_commands(), token_commands(), tenant_commands(), site_commands(), camera_commands(),
+    for (auto group : {serve_commands(), runner_commands(), token_commands(), key_commands(), tenant_commands(), site_commands(), camera_commands(),
                        node_commands(), lease_commands(), event_commands(), status_commands(), about_commands()})
       all.insert(all.end(), group.begin(), group.end());
     return all;

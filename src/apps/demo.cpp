@@ -1,6 +1,7 @@
 #include "demo.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/posix/child_process.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
@@ -54,8 +55,9 @@ asio::awaitable<Status> Demo::start(int cameras, const std::string& footage) {
   std::vector<std::string> arguments{"--cameras", std::to_string(cameras), "--footage", footage, "--listen",
                                      "127.0.0.1:0", "--control", "127.0.0.1:0", "--exit-with-stdin",
                                      "--profile", "stamp=false"};  // a picture as a camera would show it
-  CO_TRY(child, ChildProcess::start(io_, helper_path("camsim"), arguments, {}));
-  camsim_.emplace(std::move(child));
+  Program program{.path = posix::helper_path("camsim"), .arguments = std::move(arguments)};
+  CO_TRY(child, host_.start(program));
+  camsim_ = std::move(child);
   auto answer = co_await (camsim_->read_line() || clock_.wait(kReadyLimit));
   if (answer.index() == 1) co_return not_ready("they did not get ready in time");
   CO_TRY(line, std::get<0>(std::move(answer)));

@@ -4,25 +4,25 @@
 // again when it is stopped. Loop thread only.
 #pragma once
 
-#include "child_process.hpp"
-
+#include "weir/base/clock.hpp"
 #include "weir/ports/catalog.hpp"
+#include "weir/ports/process_host.hpp"
 
 namespace weir::apps {
 
 class Demo {
  public:
-  Demo(boost::asio::io_context& io, Clock& clock, Catalog& catalog) : io_(io), clock_(clock), catalog_(catalog) {}
+  Demo(ProcessHost& host, Clock& clock, Catalog& catalog) : host_(host), clock_(clock), catalog_(catalog) {}
   boost::asio::awaitable<Status> start(int cameras, const std::string& footage);
   boost::asio::awaitable<void> stop();
 
  private:
   boost::asio::awaitable<Status> put_camera(const std::string& name, const std::string& url);
 
-  boost::asio::io_context& io_;
+  ProcessHost& host_;
   Clock& clock_;
   Catalog& catalog_;
-  std::optional<ChildProcess> camsim_ = {};
+  std::unique_ptr<Child> camsim_ = {};
   std::vector<CameraId> cameras_ = {};
 };
 

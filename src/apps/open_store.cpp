@@ -9,7 +9,7 @@ namespace {
 template <class Store>
 OpenStore opened(std::unique_ptr<Store> store, std::string kind, std::string_view url) {
   std::shared_ptr<Store> shared(std::move(store));
-  return {shared, shared.get(), shared.get(), shared.get(), std::move(kind), redact_url(url)};
+  return {shared, shared.get(), shared.get(), shared.get(), shared.get(), std::move(kind), redact_url(url)};
 }
 }  // namespace
 

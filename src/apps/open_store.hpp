@@ -5,6 +5,7 @@
 #include "weir/base/secret.hpp"
 #include "weir/ports/catalog.hpp"
 #include "weir/ports/event_log.hpp"
+#include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -19,6 +20,7 @@ struct OpenStore {
   LeaseStore* leases = nullptr;
   Catalog* catalog = nullptr;
   EventLog* events = nullptr;
+  Keys* keys = nullptr;
   std::string kind;   // "sqlite", "postgres"
   std::string shown;  // the URL without credentials
 };

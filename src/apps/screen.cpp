@@ -38,6 +38,10 @@ std::string remark(const json::value& camera, WallTime now) {
   if (const json::value* error = find(camera, "error"))
     return fmt::format("{}: {} (next try in {:.0f} s)", text(*error, "code"), text(*error, "detail"),
                        number(*error, "retry_in_ms") / 1000);
+  std::string phase = text(camera, "phase");
+  if (phase == "waiting") return "another runner has it, or the control plane has not answered yet";
+  if (phase == "budget") return "waits for its site's budget of first connections";
+  if (phase == "held" || phase == "starting") return "its worker is starting";
   const json::value* last = find(camera, "last_detection");
   if (last == nullptr) return "nothing seen yet";
   return fmt::format("{}: {}", ago(text(*last, "ts"), now), seen_text(list(*last, "detections")));
@@ -67,11 +71,11 @@ std::string screen_text(const json::value& state, const std::string& url, WallTi
   std::string head = fmt::format("Weir at {}: {} camera{}, {:.0f} delivering, {:.1f} pictures/s looked at, {:.0f} events",
                                  url, cameras.size(), cameras.size() == 1 ? "" : "s", number(state, "delivering"),
                                  number(state, "pipeline_fps"), number(state, "published"));
-  if (state.is_null()) return fmt::format("Weir at {}: the worker is starting\n", url);
+  if (state.is_null()) return fmt::format("Weir at {}: the runner is starting\n", url);
   if (cameras.empty()) return head + "\nNo cameras yet: `weir camera add --help` shows how to add one.\n";
   Table table({"CAMERA", "STATE", "FPS", "DECODING", "SEEN"});
   for (const json::value& camera : cameras)
-    table.add({harmless(text(camera, "camera_uuid")), text(camera, "state"), fmt::format("{:.1f}", number(camera, "fps")),
+    table.add({harmless(text(camera, "camera_uuid")), text(camera, "state").empty() ? "WAITING" : text(camera, "state"), fmt::format("{:.1f}", number(camera, "fps")),
                text(camera, "decoding"), harmless(remark(camera, now))});
   return head + "\n\n" + table.text();
 }
@@ -80,6 +84,7 @@ std::string ScreenLines::lines(const json::value& state, Instant now) {
   std::string out;
   for (const json::value& camera : list(state, "cameras")) {
     std::string id = text(camera, "camera_uuid"), is = text(camera, "state");
+    if (is.empty()) is = "WAITING";
     Said& said = said_[id];
     if (std::exchange(said.state, is) != is) {
       const json::value* error = find(camera, "error");

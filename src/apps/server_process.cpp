@@ -41,7 +41,8 @@ control_plane::ControlPlaneSettings plane_settings(const Settings& s) {
           .budget_refill_per_min = s.number("budget_refill_per_min"),
           .rules = {.loopback = loopback == "allow" || (loopback == "auto" && listens_on_loopback(s.text("listen")))},
           .retention = {.age = s.duration("event_retention_s"), .events_max = s.integer("event_retention_max")},
-          .runner_live = s.duration("runner_live_s")};
+          .runner_live = s.duration("runner_live_s"),
+          .token_ttl = s.duration("token_ttl_s")};
 }
 
 net::ServerLimits server_limits(const Settings& s) {
@@ -92,8 +93,8 @@ Status ServerProcess::start(const Secret& database_url) {
                          .runner_live = settings_.duration("runner_live_s")}));
   store_ = std::move(store);
   metrics_.add_process_metrics();
-  plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, *store_.events, clock_,
-                                                         std::move(key), metrics_, plane_settings(settings_));
+  plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, *store_.events, *store_.keys,
+                                                         clock_, std::move(key), metrics_, plane_settings(settings_));
   plane_->add_routes(router_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_),
                                               [this](const net::Finished& finished) { plane_->observe(finished); });

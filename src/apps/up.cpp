@@ -3,14 +3,16 @@
 #include "camera_import.hpp"
 #include "demo.hpp"
 #include "files.hpp"
-#include "local_runner.hpp"
 #include "logging.hpp"
 #include "print.hpp"
+#include "runner.hpp"
+#include "runner_process.hpp"
 #include "screen.hpp"
 #include "server_process.hpp"
 
 #include "weir/base/log.hpp"
 #include "weir/net/token.hpp"
+#include "weir/posix/child_process.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -184,15 +186,17 @@ class TerminalTable {
   size_t lines_ = 0;
 };
 
-// What runs beside the control plane: the simulated cameras, the worker's runner, and the screen.
+constexpr Duration kStopGrace = 15s;
+
+// What runs beside the control plane: the simulated cameras, the runner, and the screen.
 class Everything {
  public:
-  Everything(ServerProcess& process, net::TokenKey key, LocalRunnerSettings settings, std::string url, int demo,
-             std::string footage, bool terminal)
+  Everything(ServerProcess& process, std::vector<std::string> runner, std::string url, int demo, std::string footage,
+             bool terminal)
       : clock_(process.clock()),
-        demo_(process.io(), process.clock(), *process.store().catalog),
-        runner_(process.io(), process.clock(), *process.store().leases, *process.store().catalog, std::move(key),
-                std::move(settings)),
+        host_(process.io()),
+        demo_(host_, process.clock(), *process.store().catalog),
+        runner_(process.io(), process.clock(), host_, std::move(runner)),
         url_(std::move(url)),
         demo_cameras_(demo),
         footage_(std::move(footage)),
@@ -215,7 +219,7 @@ class Everything {
   asio::awaitable<void> stop() {
     stopping_ = true;
     if (starting_) co_await demo_.stop();  // or nobody would end its wait
-    co_await runner_.stop();
+    co_await runner_.stop(kStopGrace);
     co_await demo_.stop();
   }
 
@@ -231,8 +235,9 @@ class Everything {
   }
 
   Clock& clock_;
+  posix::PosixHost host_;
   Demo demo_;
-  LocalRunner runner_;
+  RunnerProcess runner_;
   const std::string url_;
   const int demo_cameras_;
   const std::string footage_;
@@ -244,20 +249,19 @@ class Everything {
 
 std::string demo_footage(const Arguments& arguments) {
   if (arguments.has("footage")) return arguments.text("footage");
-  return (fs::path(helper_path("worker")).parent_path().parent_path() / "share/weir/footage/vtest.avi").string();
+  return (fs::path(posix::helper_path("worker")).parent_path().parent_path() / "share/weir/footage/vtest.avi").string();
 }
 
-LocalRunnerSettings runner_settings(const Settings& settings, const std::string& url) {
-  LocalRunnerSettings out{.control_plane = url,
-                          .policy = {.ttl = settings.duration("lease_ttl_s"),
-                                     .renew_every = settings.duration("lease_renew_interval_s")}};
-  std::string state_dir = settings.text("state_dir");
-  out.worker_arguments = {"--state-dir", state_dir, "--log-level", settings.text("log_level")};
-  for (std::string_view name : {"models_dir", "library_dir"})
-    if (!settings.text(name).empty()) {
-      out.worker_arguments.push_back(setting_flag(name));
-      out.worker_arguments.push_back(settings.text(name));
+// One machine has nobody else to take its cameras: it takes them all, and lets go of them at once when it is stopped.
+std::vector<std::string> runner_arguments(const Settings& settings, const std::string& url) {
+  std::vector<std::string> out{"runner", "--runner-id", "local", "--control-plane-url", url};
+  for (const auto& [name, value] : {std::pair("capacity_streams", "1000"), std::pair("max_workers", "64"),
+                                    std::pair("drain_batch", "10000"), std::pair("drain_timeout_s", "5")})
+    if (settings.origin(name) == "default") {
+      out.push_back(setting_flag(name));
+      out.push_back(value);
     }
+  for (std::string& word : passed_on(settings, "runner")) out.push_back(std::move(word));
   return out;
 }
 
@@ -297,11 +301,11 @@ Result<int> up(const Arguments& arguments) {
     TRY(again, configure_logging(settings));  // a file gets JSON
     print_line("The log goes to " + path + ".");
   }
-  LocalRunnerSettings runner = runner_settings(settings, url);
-  Duration grace = runner.grace;
-  Everything everything(process, key, std::move(runner), url, demo ? static_cast<int>(*demo) : 0,
+  Everything everything(process, runner_arguments(settings, url), url, demo ? static_cast<int>(*demo) : 0,
                         demo_footage(arguments), terminal);
-  process.attach({.run = [&] { return everything.run(); }, .stop = [&] { return everything.stop(); }, .grace = grace});
+  process.attach({.run = [&] { return everything.run(); },
+                  .stop = [&] { return everything.stop(); },
+                  .grace = kStopGrace});
   return process.run(limit ? std::optional(from_seconds(*limit)) : std::nullopt);
 }
 

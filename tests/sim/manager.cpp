@@ -1,61 +1,59 @@
-// The manager: feeds the lease holders and performs what they answer.
+// The manager: the product's brain, with its questions and messages sent through the simulated world.
 #include "parts.hpp"
 
 namespace weir::sim {
 
-void World::feed(Node& node, const std::shared_ptr<Manager>& m, int camera, const HolderEvent& event) {
-  auto& holder = m->holders[static_cast<size_t>(camera)];
-  auto [next, actions] = lease::step(holder, event, local(node), policy_, m->owner.boot);
-  Version before = holder.version;
-  holder = std::move(next);
-  for (const auto& action : actions) {
-    if (std::holds_alternative<lease::StopCamera>(action)) checks_->stopped(now_, cameras_[static_cast<size_t>(camera)], before);
-    perform(node, m, camera, action);
-  }
+void World::feed(Node& node, const ManagerPtr& m, const runner::Event& event) {
+  runner::Moment moment{local(node), WallTime(Duration(now_))};
+  for (const runner::Action& action : m->brain->handle(event, moment)) perform(node, m, action);
+  wake(node, m);
 }
 
-void World::perform(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::HolderAction& action) {
-  auto index = static_cast<size_t>(camera);
-  if (const auto* question = std::get_if<lease::SendQuestion>(&action)) {
-    m->outgoing.emplace_back(camera, question->question);
-  } else if (const auto* right = std::get_if<lease::Speak>(&action)) {
-    speak(node, m, camera, *right);
-  } else if (std::holds_alternative<lease::DropSpool>(action)) {
-    node.disk[index].events.clear();
-  } else {
-    stop_worker(m, camera);
-    node.disk[index].events.clear();
+void World::perform(Node& node, const ManagerPtr& m, const runner::Action& action) {
+  if (const auto* questions = std::get_if<runner::AskLeases>(&action)) return ask(node, m, questions->questions);
+  if (const auto* token = std::get_if<runner::AskToken>(&action)) return pay(node, m, *token);
+  if (const auto* start = std::get_if<runner::StartWorker>(&action)) return start_worker(node, m, *start);
+  if (const auto* message = std::get_if<runner::Tell>(&action)) return tell(node, m, *message);
+  if (const auto* kill = std::get_if<runner::KillWorker>(&action)) {
+    trace("node {} kills worker {}: {}", node.index, kill->worker, kill->why);
+    return end_worker(node, m, kill->worker, 137);
   }
+  if (const auto* note = std::get_if<runner::Note>(&action)) {
+    trace("node {} {} {} {}", node.index, note->event, note->camera, note->text);
+    if (note->event == "camera.lost") checks_->stopped(now_, note->camera, m->brain->holder(note->camera)->version);
+    return;
+  }
+  if (std::holds_alternative<runner::End>(action)) kill_runner(node, true);
 }
 
-// Questions that arise together travel together: one batch for each operation.
-void World::flush(Node& node, const std::shared_ptr<Manager>& m) {
-  auto outgoing = std::exchange(m->outgoing, {});
-  for (Operation operation : {Operation::acquire, Operation::renew, Operation::release}) {
-    std::vector<std::pair<int, lease::Question>> questions;
-    for (auto& [camera, question] : outgoing)
-      if (question.operation == operation) questions.emplace_back(camera, question);
-    if (!questions.empty()) ask(node, m, operation, std::move(questions));
-  }
+void World::wake(Node& node, const ManagerPtr& m) {
+  std::uint64_t timer = ++m->timer;
+  Instant next = m->brain->wake_at(local(node));
+  at(std::max(now_ + 1000, true_time(node, next) + 1), [this, &node, m, timer] {
+    if (timer == m->timer) deliver(m, [this, &node, m] { feed(node, m, runner::TimePassed{}); });
+  });
 }
 
-void World::ask(Node& node, const std::shared_ptr<Manager>& m, Operation operation,
-                std::vector<std::pair<int, lease::Question>> questions) {
-  Batch batch{operation, m->owner, policy_.ttl};
-  for (const auto& [camera, question] : questions) batch.asks.push_back(question.ask);
-  TrueTime asked = now_;
-  auto refused = [=, this, &node] {
-    for (const auto& [camera, question] : questions) {
-      if (options_.planted == Planted::unauthorized_is_lost && now_ < node.unauthorized_until + kSecond) {
-        Answer invented{question.ask.camera, lease::Outcome::lost, {m->holders[static_cast<size_t>(camera)].version.n + 1}};
-        feed(node, m, camera, lease::Answered{question.id, invented});
-      } else {
-        feed(node, m, camera, lease::Unanswered{question.id});
-      }
+// ---- leases ----
+
+void World::refuse(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions) {
+  runner::LeasesHeard heard;
+  for (const lease::Question& question : questions) {
+    const lease::HolderState* holder = m->brain->holder(question.ask.camera);
+    if (options_.planted == Planted::unauthorized_is_lost && now_ < node.unauthorized_until + kSecond && holder != nullptr) {
+      Answer invented{question.ask.camera, lease::Outcome::lost, {holder->version.n + 1}};
+      heard.answers.push_back({question.ask.camera, lease::Answered{question.id, invented}});
+    } else {
+      heard.answers.push_back({question.ask.camera, lease::Unanswered{question.id}});
     }
-    flush(node, m);
-    wake(node, m);
-  };
+  }
+  feed(node, m, heard);
+}
+
+void World::ask(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions) {
+  Batch batch{questions.front().operation, m->owner, policy_.lease.ttl};
+  for (const lease::Question& question : questions) batch.asks.push_back(question.ask);
+  TrueTime asked = now_;
   auto work = [=, this, &node]() -> Reply {
     std::vector<lease::LeaseRow> before;
     for (const auto& each : batch.asks) before.push_back(store_->row(each.camera));
@@ -74,114 +72,170 @@ void World::ask(Node& node, const std::shared_ptr<Manager>& m, Operation operati
                       (recent(other->trouble) || other->down || before[i].owner != other->manager->owner);
         checks_->taken_over(now_, answer.camera, troubled);
       }
+      if (answer.outcome == lease::Outcome::released) announce(answer.camera, true, batch.owner.runner, answer.version);
+      if (answer.outcome == lease::Outcome::granted) announce(answer.camera, false, batch.owner.runner, answer.version);
     }
     return [=, this, &node] {
-      for (size_t i = 0; i < answers.size(); ++i) {
-        auto [camera, question] = questions[i];
-        hear(node, m, camera, question, answers[i], asked);
-      }
-      flush(node, m);
-      wake(node, m);
+      runner::LeasesHeard heard;
+      for (size_t i = 0; i < answers.size(); ++i)
+        for (auto& each : hear(node, m, questions[i], answers[i], asked).answers) heard.answers.push_back(std::move(each));
+      feed(node, m, heard);
     };
   };
-  request(node, m, work, refused);
+  // The brain gives a question up by itself; nobody needs to tell it that no answer came.
+  request(node, m, work, [=, this, &node] { refuse(node, m, questions); });
 }
 
-void World::hear(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::Question& question,
-                 Answer answer, TrueTime asked) {
-  auto& holder = m->holders[static_cast<size_t>(camera)];
+runner::LeasesHeard World::hear(Node& node, const ManagerPtr& m, const lease::Question& question, Answer answer,
+                                TrueTime asked) {
+  const lease::HolderState* holder = m->brain->holder(question.ask.camera);
   bool yes = answer.outcome == lease::Outcome::granted || answer.outcome == lease::Outcome::renewed ||
              answer.outcome == lease::Outcome::rotated;
+  bool counts = holder != nullptr && holder->open && holder->open->id == question.id;
   // The right as it really is: from before asking, for the TTL less the margin, by this node's clock.
-  if (yes) {
+  if (yes && counts) {
     Duration length = answer.ttl - lease::safety_margin(answer.ttl);
     TrueTime until = asked + static_cast<TrueTime>(static_cast<double>(length.count()) / node.rate);
-    bool counts = holder.open && holder.open->id == question.id;
-    if (counts) {
-      TrueTime& right = m->right[answer.version];
-      right = std::max(right, until);
-      checks_->believes(answer.camera, m->owner, answer.version, until);
-    }
+    TrueTime& right = m->right[answer.version];
+    right = std::max(right, until);
+    checks_->believes(answer.camera, m->owner, answer.version, until);
   }
   std::uint64_t id = question.id;
-  if (options_.planted == Planted::stamp_after_reply && holder.open && holder.open->id == id) holder.open->asked_at = local(node);
-  if (options_.planted == Planted::renew_crosses_rotation && holder.open) id = holder.open->id;
-  feed(node, m, camera, lease::Answered{id, std::move(answer)});
+  if (options_.planted == Planted::stamp_after_reply && counts) answer.ttl += local(node) - holder->open->asked_at;
+  if (options_.planted == Planted::renew_crosses_rotation && holder != nullptr && holder->open) id = holder->open->id;
+  return {{{answer.camera, lease::Answered{id, std::move(answer)}}}};
 }
 
-void World::wake(Node& node, const std::shared_ptr<Manager>& m) {
-  std::optional<Instant> next;
-  for (const HolderState& holder : m->holders)
-    if (auto due = lease::wake_at(holder, policy_); due && (!next || *due < *next)) next = due;
-  if (!next) return;
-  std::uint64_t timer = ++m->timer;
-  at(std::max(now_ + 1000, true_time(node, *next) + 1), [this, &node, m, timer] {
-    if (timer != m->timer) return;
-    deliver(m, [this, &node, m] {
-      for (size_t c = 0; c < cameras_.size(); ++c) feed(node, m, static_cast<int>(c), lease::TimePassed{});
-      flush(node, m);
-      wake(node, m);
-    });
-  });
-}
-
-void World::speak(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::Speak& right) {
-  auto index = static_cast<size_t>(camera);
-  Spool& spool = node.disk[index];
-  lease::Tenure tenure{m->owner.boot, right.grant};
-  if (spool.tenure != tenure) {
-    bool adopt = right.adopt && *right.adopt == spool.tenure;
-    if (!adopt && options_.planted != Planted::foreign_spool) spool.events.clear();
-    spool.tenure = tenure;
-  }
-  auto& w = m->workers[index];
-  if (!w || !w->alive) {
-    if (!right.fresh) return;  // its worker died; a fresh version is on its way
-    w = start_worker(node, camera);
-  }
-  auto found = m->right.find(right.version);
-  TrueTime right_until = found == m->right.end() ? -1 : found->second;
-  if (m->token_for[index] != right.grant || !w->streaming) pay_and_dial(node, m, camera, right.grant);
-  Duration left = right.valid_until - local(node);
-  in(rng_.between(0ms, 20ms), [=, this, &node, w = w] {
-    deliver(w, [=, this, &node] {
-      if (right.version < w->version) return;
-      w->version = right.version;
-      w->grant = right.grant;
-      w->valid_until = options_.planted == Planted::relative_deadline ? local(node) + left : right.valid_until;
-      w->right_until = right_until;
-      pump(node, w);
-    });
-  });
-}
-
-void World::stop_worker(const std::shared_ptr<Manager>& m, int camera) {
-  auto& w = m->workers[static_cast<size_t>(camera)];
-  if (w) w->alive = false;
-  w.reset();
-}
-
-// Lease first, then the site's token, then the first connection. Rotations and restarts keep the token.
-void World::pay_and_dial(Node& node, const std::shared_ptr<Manager>& m, int camera, Version grant) {
-  auto index = static_cast<size_t>(camera);
-  auto w = m->workers[index];
-  if (m->token_for[index] == grant) {
-    if (w && !w->dialling) dial(node, m, w, 0);
-    return;
-  }
-  request(node, m, [=, this, &node]() -> Reply {
+// Lease first, then the site's token, then the first connection.
+void World::pay(Node& node, const ManagerPtr& m, const runner::AskToken& wanted) {
+  runner::TokenHeard heard{.camera = wanted.camera, .grant = wanted.grant, .granted = false, .retry_after = 1s};
+  auto answered = std::make_shared<bool>(false);
+  auto answer = [=, this, &node](bool granted) {
+    if (std::exchange(*answered, true)) return;
+    runner::TokenHeard said = heard;
+    said.granted = granted;
+    feed(node, m, said);
+  };
+  request(node, m, [=, this]() -> Reply {
     store_->tick();
-    bool granted = store_->consume(site_, cameras_[index], grant);
+    bool granted = store_->consume(site_, wanted.camera, wanted.grant);
     checks_->tokens(now_, store_->tokens(site_), kBucketCapacity);
+    if (granted && paid_.emplace(wanted.camera, wanted.grant).second)
+      checks_->dialled(now_, static_cast<int>(paid_.size()), kBucketCapacity, kBucketRefill);
+    return [=] { answer(granted); };
+  }, [=] { answer(false); });
+  in(2s, [this, m, answer] { deliver(m, [answer] { answer(false); }); });  // its own time-out
+}
+
+// ---- what the control plane tells ----
+
+void World::announce(const CameraId& camera, bool free, const RunnerId& by, Version version) {
+  for (auto& node : nodes_) {
+    if (node->down || !node->manager || lost(*node)) continue;
+    auto m = node->manager;
+    in(latency(), [this, n = node.get(), m, news = runner::LeaseNews{camera, free, false, by, version}] {
+      if (now_ < n->cut_in_until) return;
+      deliver(m, [this, n, m, news] { feed(*n, m, news); });
+    });
+  }
+}
+
+void World::announce_expiries() {
+  for (const CameraId& camera : cameras_) {
+    lease::LeaseRow row = store_->row(camera);
+    if (row.released || row.owner.runner.empty() || row.expires > store_->state().lease_now) continue;
+    Version& said = expiry_announced_[camera];
+    if (std::exchange(said, row.version) != row.version) announce(camera, true, row.owner.runner, row.version);
+  }
+}
+
+void World::list_cameras(Node& node, const ManagerPtr& m) {
+  if (!m->alive) return;
+  request(node, m, [=, this, &node]() -> Reply {
+    int version = configuration_;
     return [=, this, &node] {
-      if (m->workers[index] != w || m->holders[index].grant != grant || m->token_for[index] == grant) return;
-      if (granted) {
-        m->token_for[index] = grant;
-        checks_->dialled(now_, ++first_dials_, kBucketCapacity, kBucketRefill);
-        dial(node, m, w, 0);
+      node.configuration = version;
+      runner::CamerasListed listed;
+      for (const CameraId& camera : cameras_) {
+        runner::Wish wish;
+        wish.config.camera = camera;
+        wish.config.site = site_;
+        // Every third version brings another model, the others only other thresholds.
+        wish.config.model.name = fmt::format("m{}", version / 3);
+        wish.version = fmt::format("v{}", version);
+        listed.cameras.push_back(std::move(wish));
       }
+      feed(node, m, listed);
     };
   }, [] {});
+  in(rng_.between(3s, 5s), [this, &node, m] { deliver(m, [this, &node, m] { list_cameras(node, m); }); });
+}
+
+void World::heartbeat(Node& node) {
+  if (!node.down && node.manager && !node.manager->paused) {
+    auto m = node.manager;
+    request(node, m, [this, &node, m]() -> Reply {
+      store_->heartbeat(node.runner);
+      return [this, &node, m] { feed(node, m, node.flags); };
+    }, [] {});
+  }
+  in(1s, [this, &node] { heartbeat(node); });
+}
+
+// ---- its workers ----
+
+void World::start_worker(Node& node, const ManagerPtr& m, const runner::StartWorker& start) {
+  auto w = std::make_shared<Worker>();
+  w->process = ++processes_;
+  w->number = start.worker;
+  m->workers[start.worker] = w;
+  trace("node {} starts worker {} (process {}{})", node.index, start.worker, w->process, start.standby ? ", standby" : "");
+  in(rng_.between(30ms, 400ms), [this, &node, m, w, start] {
+    deliver(w, [this, &node, m, w, start] {
+      for (const camera::Config& source : start.sources) seat(node, w, index_of(source.camera));
+      deliver(m, [this, &node, m, w] {
+        if (w->alive) feed(node, m, runner::WorkerUp{w->number});
+      });
+      look(node, m, w);
+    });
+  });
+}
+
+void World::end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code) {
+  auto found = m->workers.find(number);
+  if (found == m->workers.end() || !found->second->alive) return;
+  trace("node {} worker {} (process {}) ends", node.index, number, found->second->process);
+  found->second->alive = false;
+  in(rng_.between(1ms, 200ms), [this, &node, m, number, code] {
+    deliver(m, [this, &node, m, number, code] {
+      m->workers.erase(number);
+      feed(node, m, runner::WorkerGone{number, code});
+    });
+  });
+}
+
+void World::tell(Node& node, const ManagerPtr& m, const runner::Tell& message) {
+  auto answered = std::make_shared<bool>(false);
+  auto answer = [this, &node, m, answered](const runner::Told& told) {
+    deliver(m, [=, this, &node] {
+      if (!std::exchange(*answered, true)) feed(node, m, told);
+    });
+  };
+  runner::Told failed{.message = message.message};
+  auto found = m->workers.find(message.worker);
+  if (found != m->workers.end()) {
+    auto w = found->second;
+    Duration left = message.items.empty() || !message.items[0].right ? Duration(0)
+                                                                     : message.items[0].right->valid_until - local(node);
+    in(rng_.between(0ms, 20ms), [=, this, &node] {
+      deliver(w, [=, this, &node] {
+        runner::Told told = obey(node, m, w, message, left);
+        in(rng_.between(0ms, 20ms), [=] { answer(told); });
+      });
+    });
+  }
+  in(found == m->workers.end() ? Duration(1ms) : Duration(message.what == runner::Message::add ? 3s : 1s),
+     [answer, failed] { answer(failed); });
 }
 
 }  // namespace weir::sim

@@ -5,6 +5,8 @@
 #include "faults.hpp"
 #include "world.hpp"
 
+#include "weir/runner/brain.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,11 +15,9 @@ namespace weir::sim {
 
 using lease::Answer;
 using lease::Batch;
-using lease::HolderEvent;
-using lease::HolderState;
 using lease::Operation;
 using lease::Version;
-
+using runner::WorkerNumber;
 
 inline constexpr TrueTime kSecond = 1'000'000;
 inline constexpr TrueTime kForever = INT64_MAX / 4;
@@ -41,27 +41,33 @@ struct Process {
   std::vector<std::function<void()>> waiting;
 };
 
-struct Worker : Process {
-  int number = 0;
-  int camera = 0;
-  Version version{};
+// A camera in a worker: connected or not, with the right to speak or without.
+struct Seat {
+  Version version{};           // none: standing by, or silenced
   Version grant{};
   Instant valid_until{};
   TrueTime right_until = -1;   // when its right really ends
+  TrueTime after = -1;         // nothing captured up to here is emitted
+  TrueTime last_capture = -1;
   bool streaming = false;
-  bool dialling = false;
   bool in_flight = false;
+  int failures = 0;
   std::uint64_t batch = 0;
+  int life = 0;                // what was planned for a seat that was removed does not touch its successor
+};
+
+struct Worker : Process {
+  int process = 0;             // names it among all processes of the world
+  WorkerNumber number = 0;     // as its manager calls it
+  std::map<int, Seat> seats;
 };
 
 struct Manager : Process {
   lease::Owner owner;
-  std::vector<HolderState> holders;
-  std::vector<std::shared_ptr<Worker>> workers;
-  std::vector<Version> token_for;       // the grant whose first connection was paid for
-  std::map<Version, TrueTime> right;    // by version: when the right really ends
-  std::map<std::uint64_t, TrueTime> asked;  // question number and camera → true time of asking
-  std::vector<std::pair<int, lease::Question>> outgoing;
+  std::unique_ptr<runner::Brain> brain;
+  std::map<WorkerNumber, std::shared_ptr<Worker>> workers;
+  std::map<Version, TrueTime> right;       // by version: when the right really ends
+  std::map<int, Version> last_handed;      // planted: for one version in two processes
   std::uint64_t timer = 0;
 };
 
@@ -76,6 +82,8 @@ struct Node {
   TrueTime cut_out_until = 0, cut_in_until = 0, unauthorized_until = 0;
   TrueTime trouble = -kForever;   // the last time when something was wrong with this node or its messages
   bool down = false;
+  runner::FlagsHeard flags;
+  int configuration = 0;          // the version of every camera's configuration, as this node read it last
 
   // A shorter trouble does not end a longer one.
   void in_trouble_until(TrueTime when) { trouble = std::max(trouble, when); }
@@ -99,6 +107,16 @@ class World {
     auto clock = [this] { return store_clock(); };
     store_ = options.sqlite ? make_sqlite_store(clock, config) : make_fake_store(clock, config);
     checks_ = std::make_unique<Checks>(*store_);
+    policy_.spare = rng_.chance(0.5);
+    policy_.shard_size = 1 + rng_.below(4);
+    policy_.workers_max = 8;
+    policy_.poll = 3s;
+    policy_.rollout = rng_.chance(0.3) ? rollout::Mode::bluegreen : rollout::Mode::live;
+    policy_.rollout_times.ready_within = 8s;
+    policy_.silence_limit = 20s;
+    policy_.crashes.backoff = {.first = 200ms, .cap = 5s};
+    policy_.crashes.most = 1000;  // the world crashes workers far more often than a window allows
+    policy_.drain_batch = 2;
     make_nodes();
   }
 
@@ -136,7 +154,7 @@ class World {
   void schedule_faults();
   void fault();
   void kill_runner(Node& node, bool last_will);
-  void kill_worker(Node& node, int camera);
+  void kill_worker(Node& node);
   void pause(const std::shared_ptr<Process>& process, Duration how_long);
   void heal();
 
@@ -165,31 +183,47 @@ class World {
              TrueTime arrived);
 
   // ---- the manager ----
-  void wake(Node& node, const std::shared_ptr<Manager>& m);
-  void feed(Node& node, const std::shared_ptr<Manager>& m, int camera, const HolderEvent& event);
-  void perform(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::HolderAction& action);
-  void flush(Node& node, const std::shared_ptr<Manager>& m);
-  void ask(Node& node, const std::shared_ptr<Manager>& m, Operation operation, std::vector<std::pair<int, lease::Question>> questions);
-  void hear(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::Question& question, Answer answer, TrueTime asked);
-  void speak(Node& node, const std::shared_ptr<Manager>& m, int camera, const lease::Speak& right);
-  void stop_worker(const std::shared_ptr<Manager>& m, int camera);
-  void pay_and_dial(Node& node, const std::shared_ptr<Manager>& m, int camera, Version grant);
+  using ManagerPtr = std::shared_ptr<Manager>;
+  using WorkerPtr = std::shared_ptr<Worker>;
+  void wake(Node& node, const ManagerPtr& m);
+  void feed(Node& node, const ManagerPtr& m, const runner::Event& event);
+  void perform(Node& node, const ManagerPtr& m, const runner::Action& action);
+  void ask(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions);
+  runner::LeasesHeard hear(Node& node, const ManagerPtr& m, const lease::Question& question, Answer answer, TrueTime asked);
+  void refuse(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions);
+  void pay(Node& node, const ManagerPtr& m, const runner::AskToken& ask);
+  void start_worker(Node& node, const ManagerPtr& m, const runner::StartWorker& start);
+  void end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code);
+  void tell(Node& node, const ManagerPtr& m, const runner::Tell& message);
+  void list_cameras(Node& node, const ManagerPtr& m);
   void heartbeat(Node& node);
+  int index_of(const CameraId& camera) const {
+    return static_cast<int>(std::ranges::find(cameras_, camera) - cameras_.begin());
+  }
+
+  // ---- the lease feed ----
+  void announce(const CameraId& camera, bool free, const RunnerId& by, Version version);
+  void announce_expiries();
 
   // ---- the worker ----
-  std::shared_ptr<Worker> start_worker(Node& node, int camera);
-  void dial(Node& node, const std::shared_ptr<Manager>& m, const std::shared_ptr<Worker>& w, int attempt);
-  void capture(Node& node, const std::shared_ptr<Worker>& w);
-  void pump(Node& node, const std::shared_ptr<Worker>& w);
-  void publish(Node& node, const std::shared_ptr<Worker>& w, std::uint64_t batch);
-  bool gate_open(const Node& node, const Worker& w) const { return w.version != Version{} && local(node) < w.valid_until; }
+  runner::Told obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runner::Tell& message, Duration left);
+  void give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int camera, const runner::TellItem& item, Duration left);
+  Seat& seat(Node& node, const WorkerPtr& w, int camera);
+  Seat* find_seat(const WorkerPtr& w, int camera, int life) const;
+  void dial(Node& node, const WorkerPtr& w, int camera, int life);
+  void capture(Node& node, const WorkerPtr& w, int camera, int life);
+  void pump(Node& node, const WorkerPtr& w, int camera);
+  void publish(Node& node, const WorkerPtr& w, int camera, std::uint64_t batch);
+  void look(Node& node, const ManagerPtr& m, const WorkerPtr& w);
+  bool gate_open(const Node& node, const Seat& s) const { return s.version != Version{} && local(node) < s.valid_until; }
   // ---- the sink ----
-  void arrive(Node& node, const std::shared_ptr<Worker>& w, const lease::Owner& owner, Version version, int camera,
+  void arrive(Node& node, const WorkerPtr& w, const lease::Owner& owner, Version version, int camera,
               std::vector<Event> events, std::uint64_t batch);
-  void insert(Node& node, const std::shared_ptr<Worker>& w, int camera, Version version, const std::vector<Event>& events,
+  void insert(Node& node, const WorkerPtr& w, int camera, Version version, const std::vector<Event>& events,
               const lease::LeaseRow& row, const lease::Owner& owner, std::uint64_t batch);
 
   bool all_streaming();
+  void describe();
   // Within the last 20 s that the store was there: while it is away, lease time stands still.
   bool recent(TrueTime when) const {
     TrueTime away = 0;
@@ -217,7 +251,9 @@ class World {
   TrueTime now_ = 0;
   TrueTime faults_end_ = 0;
   std::uint64_t sequence_ = 0, hash_ = 0xCBF29CE484222325ull, events_ = 0, event_ids_ = 0, batches_ = 0;
-  int processes_ = 0, boots_ = 0, first_dials_ = 0;
+  int processes_ = 0, boots_ = 0, configuration_ = 0, lives_ = 0;
+  std::set<std::pair<CameraId, Version>> paid_;   // first connections
+  std::map<CameraId, Version> expiry_announced_;
   std::priority_queue<Scheduled> queue_;
 
   std::vector<CameraId> cameras_;
@@ -232,7 +268,7 @@ class World {
   std::set<std::uint64_t> accepted_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::weak_ptr<Process>> paused_;
-  const lease::HolderPolicy policy_;
+  runner::Policy policy_;
 };
 
 }  // namespace weir::sim

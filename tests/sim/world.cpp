@@ -28,26 +28,14 @@ void World::start_manager(Node& node) {
   auto m = std::make_shared<Manager>();
   int boot = options_.planted == Planted::duplicate_boot && node.index < 2 ? 0 : ++boots_;
   m->owner = {node.runner, BootId::trusted(fmt::format("b{}", boot))};
-  m->holders.resize(cameras_.size());
-  m->workers.resize(cameras_.size());
-  m->token_for.resize(cameras_.size());
+  m->brain = std::make_unique<runner::Brain>(policy_, m->owner.boot, node.runner, options_.seed * 131 + static_cast<unsigned>(boot));
   node.manager = m;
   node.down = false;
   store_->register_boot(m->owner);
   store_->heartbeat(node.runner);
   trace("node {} starts as {}/{}", node.index, m->owner.runner, m->owner.boot);
-  for (size_t c = 0; c < cameras_.size(); ++c) {
-    m->holders[c].camera = cameras_[c];
-    feed(node, m, static_cast<int>(c), lease::Wanted{});
-  }
-  flush(node, m);
+  list_cameras(node, m);
   wake(node, m);
-}
-
-void World::heartbeat(Node& node) {
-  if (!node.down && node.manager && !node.manager->paused && now_ >= node.cut_out_until && now_ >= store_down_until_)
-    store_->heartbeat(node.runner);
-  in(2s, [this, &node] { heartbeat(node); });
 }
 
 // ---- faults ----
@@ -70,28 +58,11 @@ void World::pause(const std::shared_ptr<Process>& process, Duration how_long) {
   });
 }
 
-void World::kill_worker(Node& node, int camera) {
+void World::kill_worker(Node& node) {
   auto m = node.manager;
-  auto w = m->workers[static_cast<size_t>(camera)];
-  if (!w || !w->alive) return;
-  trace("node {} worker {} of {} dies", node.index, w->number, cameras_[static_cast<size_t>(camera)]);
-  w->alive = false;
-  // The manager notices a little later and needs a version that no process was given.
-  in(rng_.between(10ms, 500ms), [this, &node, m, camera, w] {
-    deliver(m, [this, &node, m, camera, w] {
-      auto& slot = m->workers[static_cast<size_t>(camera)];
-      if (slot != w) return;
-      slot.reset();
-      const HolderState& h = m->holders[static_cast<size_t>(camera)];
-      if (h.phase != lease::Phase::holding) return;
-      if (options_.planted == Planted::one_version_two_starts) {
-        speak(node, m, camera, {h.version, h.grant, h.valid_until, true});
-        return;
-      }
-      feed(node, m, camera, lease::FreshVersionNeeded{});
-      flush(node, m);
-    });
-  });
+  if (m->workers.empty()) return;
+  auto victim = std::next(m->workers.begin(), rng_.below(static_cast<int>(m->workers.size())));
+  end_worker(node, m, victim->first, 139);
 }
 
 void World::kill_runner(Node& node, bool last_will) {
@@ -99,8 +70,7 @@ void World::kill_runner(Node& node, bool last_will) {
   auto m = node.manager;
   trace("node {} is killed{}", node.index, last_will ? " and leaves its will" : "");
   m->alive = false;
-  for (auto& w : m->workers)
-    if (w) w->alive = false;
+  for (auto& [number, w] : m->workers) w->alive = false;
   node.down = true;
   node.in_trouble_until(now_);
   if (last_will) {
@@ -109,6 +79,8 @@ void World::kill_runner(Node& node, bool last_will) {
       in(std::chrono::seconds(attempt), [this, &node, parent, owner = m->owner] {
         request(node, parent, [this, owner] {
           store_->release_all(owner);
+          for (const CameraId& camera : cameras_)
+            if (lease::LeaseRow row = store_->row(camera); row.owner == owner) announce(camera, true, owner.runner, row.version);
           return Reply([] {});
         }, [] {});
       });
@@ -123,7 +95,7 @@ void World::fault() {
   Node& node = *nodes_[static_cast<size_t>(rng_.below(static_cast<int>(nodes_.size())))];
   int camera = rng_.below(static_cast<int>(cameras_.size()));
   auto trouble = [&](Duration how_long) { node.in_trouble_until(now_ + how_long.count()); };
-  switch (rng_.below(13)) {
+  switch (rng_.below(15)) {
     case 0:
       if (faults_.cuts) {
         Duration d = rng_.between(1s, 20s);
@@ -137,7 +109,7 @@ void World::fault() {
       if (faults_.kills) kill_runner(node, rng_.chance(0.5));
       break;
     case 2:
-      if (faults_.worker_kills && node.manager && !node.down) kill_worker(node, camera);
+      if (faults_.worker_kills && node.manager && !node.down) kill_worker(node);
       break;
     case 3:
       if (faults_.pauses && node.manager && !node.down) {
@@ -147,7 +119,7 @@ void World::fault() {
         trace("node {} is paused for {} ms ({})", node.index, d / 1ms, which);
         if (which != 1) pause(node.manager, d);
         if (which != 0)
-          for (auto& w : node.manager->workers) pause(w, d);
+          for (auto& [number, w] : node.manager->workers) pause(w, d);
       }
       break;
     case 4:
@@ -191,23 +163,28 @@ void World::fault() {
       if (faults_.revocations && now_ >= store_down_until_) {
         trace("{} is revoked", cameras_[static_cast<size_t>(camera)]);
         store_->revoke(cameras_[static_cast<size_t>(camera)]);
+        lease::LeaseRow row = store_->row(cameras_[static_cast<size_t>(camera)]);
+        announce(row.camera, true, row.owner.runner, row.version);
       }
       break;
     case 10:
-      if (faults_.drains && node.manager && !node.down) {
+      if (faults_.drains) {
+        node.flags.drain = rng_.chance(0.7) ? DrainMode::soft : DrainMode::hard;
+        trace("node {} shall drain", node.index);
+        in(rng_.between(2s, 10s), [&node] { node.flags.drain = DrainMode::none; });
+      }
+      break;
+    case 11:
+      if (faults_.rollouts) {
+        ++configuration_;
+        trace("the cameras are configured anew: {}", configuration_);
+      }
+      break;
+    case 12:
+      if (faults_.rollouts && node.manager && !node.down) {
         auto m = node.manager;
-        deliver(m, [this, &node, m, camera] {
-          stop_worker(m, camera);
-          feed(node, m, camera, lease::Unwanted{});
-          flush(node, m);
-          in(rng_.between(2s, 10s), [this, &node, m, camera] {
-            deliver(m, [this, &node, m, camera] {
-              feed(node, m, camera, lease::Wanted{});
-              flush(node, m);
-              wake(node, m);
-            });
-          });
-        });
+        trace("node {} gets another worker program", node.index);
+        deliver(m, [this, &node, m] { feed(node, m, runner::BinaryChanged{}); });
       }
       break;
     default: break;
@@ -218,6 +195,7 @@ void World::heal() {
   trace("the faults stop");
   for (auto& node : nodes_) {
     node->cut_in_until = node->cut_out_until = node->unauthorized_until = 0;
+    node->flags = {};
     node->in_trouble_until(now_);
   }
   store_down_until_ = store_stalled_until_ = 0;
@@ -269,32 +247,42 @@ bool World::all_streaming() {
     bool reachable = std::ranges::any_of(nodes_, [&](const auto& n) { return n->reaches[c]; });
     if (reachable && checks_->last_accepted(cameras_[c]) < now_ - 4 * kSecond) return false;
   }
-  for (const auto& node : nodes_)
-    for (size_t c = 0; c < cameras_.size(); ++c)
-      if (node->disk[c].events.size() > 6 && node->manager && node->manager->workers[c]) return false;
+  // Whoever speaks for a camera has caught up with what it kept.
+  for (const auto& node : nodes_) {
+    if (node->down || !node->manager) continue;
+    for (const auto& [number, w] : node->manager->workers)
+      for (const auto& [camera, s] : w->seats)
+        if (s.version != Version{} && node->disk[static_cast<size_t>(camera)].events.size() > 6) return false;
+  }
   return true;
+}
+
+// Where everything stands, for whoever reads the trace of a world that does not come to rest.
+void World::describe() {
+  for (const auto& node : nodes_) {
+    if (node->down || !node->manager) continue;
+    for (const runner::CameraView& view : node->manager->brain->summary().cameras)
+      trace("node {} {} phase {} version {:x} worker {} shard {}", node->index, view.camera,
+            runner::kCameraPhaseNames[static_cast<size_t>(view.phase)].name, view.version.n, view.worker, view.shard);
+    for (const auto& [number, w] : node->manager->workers)
+      for (const auto& [camera, s] : w->seats)
+        trace("node {} worker {} c{} version {:x} streaming {} in flight {} gate {} spooled {} failures {}", node->index, number,
+              camera, s.version.n, s.streaming, s.in_flight, gate_open(*node, s),
+              node->disk[static_cast<size_t>(camera)].events.size(), s.failures);
+  }
 }
 
 Outcome World::run() {
   schedule_faults();
   // The control planes: as long as the store answers, lease time is moved on.
   std::function<void()> tick = [&] {
-    if (now_ >= store_down_until_ && now_ >= store_stalled_until_) store_->tick();
+    if (now_ >= store_down_until_ && now_ >= store_stalled_until_) {
+      store_->tick();
+      announce_expiries();
+    }
     in(lease::kTickEvery, tick);
   };
   tick();
-  // A worker that was refused a token asks again.
-  std::function<void()> tokens = [&] {
-    for (auto& node : nodes_)
-      if (auto m = node->manager; m && m->alive && !m->paused)
-        for (size_t c = 0; c < cameras_.size(); ++c)
-          if (m->workers[c] && m->workers[c]->alive && m->holders[c].phase == lease::Phase::holding &&
-              m->token_for[c] != m->holders[c].grant)
-            pay_and_dial(*node, m, static_cast<int>(c), m->holders[c].grant);
-    in(1s, tokens);
-  };
-  tokens();
-
   TrueTime limit = faults_end_ + 300 * kSecond;
   TrueTime looked = 0;
   while (!queue_.empty() && !checks_->violation()) {
@@ -309,6 +297,7 @@ Outcome World::run() {
     }
     if (now_ > limit) {
       checks_->fail(now_, "not every reachable camera is streaming 300 s after the faults stopped");
+      describe();
       break;
     }
   }

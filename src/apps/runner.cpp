@@ -1,0 +1,66 @@
+#include "runner.hpp"
+
+#include "files.hpp"
+#include "logging.hpp"
+#include "print.hpp"
+#include "runner_manager.hpp"
+#include "runner_parent.hpp"
+
+#include "weir/base/log.hpp"
+
+namespace weir::apps {
+
+namespace {
+
+std::string text_of(const Settings& settings, const SettingSpec& spec) {
+  switch (spec.kind) {
+    case SettingKind::integer: return std::to_string(settings.integer(spec.name));
+    case SettingKind::number: return fmt::format("{}", settings.number(spec.name));
+    case SettingKind::flag: return settings.flag(spec.name) ? "true" : "false";
+    case SettingKind::text: return settings.text(spec.name);
+    case SettingKind::secret: break;
+  }
+  return "";
+}
+
+Result<int> runner(const Arguments& arguments) {
+  TRY(settings, arguments.settings());
+  TRY(logging, configure_logging(settings));
+  std::string state_dir = settings.text("state_dir");
+  TRY(made, make_private_folder(state_dir));
+  TRY(options, runner_options(settings, arguments.has("token-file") ? arguments.text("token-file") : ""));
+  options.lifeline = arguments.has("lifeline");
+  log::set_common("runner_id", options.runner.str());
+  if (arguments.has("manager")) return run_manager(settings, std::move(options));
+  return run_parent(settings, options);
+}
+
+}  // namespace
+
+std::vector<std::string> passed_on(const Settings& from, std::string_view used_by) {
+  std::vector<std::string> out;
+  for (const SettingSpec& spec : all_settings()) {
+    std::string users = fmt::format(" {} ", spec.used_by);
+    // The environment is inherited; secrets never stand in arguments.
+    std::string origin = from.origin(spec.name);
+    bool given = origin.starts_with("flag") || origin.starts_with("file");
+    if (!given || spec.kind == SettingKind::secret || users.find(fmt::format(" {} ", used_by)) == std::string::npos) continue;
+    out.push_back(setting_flag(spec.name));
+    out.push_back(text_of(from, spec));
+  }
+  return out;
+}
+
+std::vector<Command> runner_commands() {
+  return {{"runner",
+           "Start a runner: it takes cameras and keeps one worker on each",
+           "weir runner --control-plane-url http://10.0.0.2:8080   # API_KEY=wk_… in its environment\n"
+           "weir runner --runner-id edge-1 --capacity-streams 24 --state-dir /var/lib/weir",
+           "runner",
+           {{"token-file", "FILE", "A runner's token, instead of an API key; it is exchanged for fresh ones"},
+            {"lifeline", "", "End when standard input ends: with whoever started it"},
+            {"manager", "", "Internal: run as the manager below a `weir runner`"}},
+           runner}};
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,229 @@
+#include "runner_manager.hpp"
+
+#include "api.hpp"
+#include "command.hpp"
+#include "print.hpp"
+#include "runner.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+#include "weir/http_bus/http_bus.hpp"
+#include "weir/http_plane/http_plane.hpp"
+#include "weir/net/server.hpp"
+#include "weir/posix/child_process.hpp"
+#include "weir/posix/machine.hpp"
+#include "weir/runner/endpoints.hpp"
+#include "weir/runner/manager.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+namespace weir::apps {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr int kPortsTried = 64;
+
+runner::Policy policy_of(const Settings& s) {
+  runner::Policy out;
+  out.lease.ttl = s.duration("lease_ttl_s");
+  out.lease.renew_every = s.duration("lease_renew_interval_s");
+  out.rollout = s.text("rollout") == "bluegreen" ? rollout::Mode::bluegreen : rollout::Mode::live;
+  out.rollout_times.drain_within = s.duration("grace_timeout_s");
+  out.capacity = static_cast<int>(s.integer("capacity_streams"));
+  out.shard_size = static_cast<int>(std::min(s.integer("target_streams_per_shard"), s.integer("max_cameras_per_worker")));
+  out.workers_max = static_cast<int>(s.integer("max_workers"));
+  out.poll = s.duration("lease_retry_interval_s");
+  out.drain_batch = static_cast<int>(s.integer("drain_batch"));
+  out.drain_interval = s.duration("drain_interval_s");
+  return out;
+}
+
+Runner about_self(const Settings& s, const RunnerOptions& options) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  Runner self{.id = options.runner, .host = host, .capacity = static_cast<int>(s.integer("capacity_streams"))};
+  self.tenant = TenantId::trusted(s.text("runner_tenant"));
+  self.site = SiteId::trusted(s.text("runner_site"));
+  self.deployment_group = s.text("deployment_group");
+  self.deployment_version = s.text("deployment_version").empty() ? WEIR_VERSION : s.text("deployment_version");
+  // Made here, in the process that owns it: never inherited, never two processes'.
+  self.boot = BootId::trusted(random_hex(16));
+  return self;
+}
+
+class ManagerProcess {
+ public:
+  ManagerProcess(const Settings& settings, RunnerOptions options)
+      : settings_(settings), options_(std::move(options)), self_(about_self(settings, options_)) {}
+
+  Result<int> run();
+
+ private:
+  Status connect();
+  Status listen();
+  runner::ManagerSettings manager_settings();
+  void wait_for_signal();
+  void watch_parent();
+  asio::awaitable<void> watch_binary();
+
+  const Settings settings_;
+  const RunnerOptions options_;
+  Runner self_;
+  asio::io_context io_{1};
+  RealClock clock_;
+  net::Metrics metrics_;
+  posix::PosixHost host_{io_};
+  posix::Machine machine_;
+  std::unique_ptr<http_plane::HttpPlane> plane_;
+  std::unique_ptr<http_bus::HttpBus> bus_;
+  std::unique_ptr<runner::Manager> manager_;
+  net::Router router_;
+  std::unique_ptr<net::HttpServer> server_;
+  asio::signal_set signals_{io_};
+  asio::posix::stream_descriptor parent_{io_};
+  int code_ = 50;
+  bool stopping_ = false;
+};
+
+Status ManagerProcess::connect() {
+  http_plane::Config config{.urls = options_.control_planes, .runner = options_.runner, .api_key = options_.api_key,
+                            .token = options_.token};
+  if (config.api_key.empty() && config.token.empty()) {
+    std::string file = secret_file(settings_);
+    if (::access(file.c_str(), R_OK) != 0)
+      return usage_error(fmt::format("a runner needs API_KEY (`weir key add --role runner --sub {}`), --token-file, or a "
+                                     "readable {}", options_.runner.str(), file));
+    TRY(key, net::TokenKey::load_or_create(file));
+    config.key = key;
+  }
+  TRY(plane, http_plane::HttpPlane::create(io_, clock_, std::move(config)));
+  plane_ = std::move(plane);
+  TRY(bus, http_bus::HttpBus::create(io_, {.base_url = options_.control_planes[0], .token = Secret()}));
+  bus_ = std::move(bus);
+  return ok();
+}
+
+runner::ManagerSettings ManagerProcess::manager_settings() {
+  runner::ManagerSettings out;
+  out.self = self_;
+  out.policy = policy_of(settings_);
+  out.filter = {self_.tenant, self_.site};
+  out.worker_program = posix::helper_path("worker");
+  out.worker_arguments = passed_on(settings_, "worker");
+  std::string dials = setting_flag("dial_concurrency");
+  if (auto given = std::ranges::find(out.worker_arguments, dials); given != out.worker_arguments.end())
+    out.worker_arguments.erase(given, given + 2);  // the manager divides it
+  out.dial_concurrency = static_cast<int>(settings_.integer("dial_concurrency"));
+  out.folder = options_.folder;
+  out.heartbeat = settings_.duration("heartbeat_interval_s");
+  out.cpu_high_pct = settings_.number("cpu_high_pct");
+  out.mem_high_pct = settings_.number("mem_high_pct");
+  out.usage = [this](const std::vector<int>& pids) -> runner::Usage {
+    std::vector<int> all = pids;
+    all.push_back(::getpid());
+    posix::MachineUsage use = machine_.look(all);
+    return {use.cpu_pct, use.mem_mb, use.host_cpu_pct, use.host_mem_pct};
+  };
+  // The parent reads this line; it is told before the first lease is asked for.
+  out.on_will = [](const BootId& boot, const Secret& will) {
+    print_line(json::to_text(json::object{{"boot_id", boot.str()}, {"will", will.reveal()}}));
+  };
+  out.use_bus_token = [this](const Secret& token) { bus_->set_token(token); };
+  out.control_plane_url = [this] { return plane_->url(); };
+  return out;
+}
+
+Status ManagerProcess::listen() {
+  runner::add_endpoints(router_, *manager_, metrics_);
+  server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
+  auto first = static_cast<int>(settings_.integer("prom_manager_port"));
+  Status tried = ok();
+  for (int port = first; port < std::min(first + kPortsTried, 65536); ++port) {
+    tried = server_->listen(fmt::format("{}:{}", settings_.text("prom_manager_host"), port));
+    if (tried || first == 0) break;
+  }
+  return tried;
+}
+
+void ManagerProcess::wait_for_signal() {
+  signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
+    if (cancelled) return;
+    if (signal == SIGHUP) {
+      manager_->binary_changed();
+    } else {
+      if (std::exchange(stopping_, true)) ::_exit(128 + signal);
+      manager_->stop(settings_.duration("drain_timeout_s"));
+    }
+    wait_for_signal();
+  });
+}
+
+// The parent holds the other end. Without it nobody would send the last will: the workers end with this process.
+void ManagerProcess::watch_parent() {
+  boost::system::error_code bad;
+  parent_.assign(0, bad);
+  if (bad) return;
+  parent_.async_wait(asio::posix::stream_descriptor::wait_read, [](const boost::system::error_code& cancelled) {
+    if (cancelled) return;
+    log::error("runner.parent_gone", "the parent process is gone; this runner ends");
+    ::_exit(kExitParentGone);
+  });
+}
+
+// A package upgrade replaces the worker's file: its workers are replaced one shard after the other.
+asio::awaitable<void> ManagerProcess::watch_binary() {
+  struct stat first {};
+  std::string path = posix::helper_path("worker");
+  ::stat(path.c_str(), &first);
+  for (;;) {
+    co_await clock_.wait(5s);
+    struct stat now {};
+    bool there = ::stat(path.c_str(), &now) == 0 && now.st_size > 0;
+    bool changed = now.st_ino != first.st_ino || now.st_mtim.tv_sec != first.st_mtim.tv_sec;
+    bool settled = ::time(nullptr) - now.st_mtim.tv_sec > 2;  // not in the middle of being written
+    if (!there || !changed || !settled) continue;
+    first = now;
+    manager_->binary_changed();
+  }
+}
+
+Result<int> ManagerProcess::run() {
+  std::signal(SIGPIPE, SIG_IGN);
+  TRY(connected, connect());
+  metrics_.add_process_metrics();
+  manager_ = std::make_unique<runner::Manager>(io_, clock_, *plane_, *bus_, host_, metrics_, manager_settings());
+  TRY(listening, listen());
+  print_line(json::to_text(json::object{{"listening", url_of(server_->address())}}));
+  log::info("runner.started", "a runner runs").with("boot_id", self_.boot).with("address", server_->address());
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
+  wait_for_signal();
+  watch_parent();
+  asio::co_spawn(io_, watch_binary(), [](const std::exception_ptr&) {});
+  asio::co_spawn(io_, manager_->run(), [this](const std::exception_ptr& failed, int code) {
+    code_ = failed ? 50 : code;
+    io_.stop();
+  });
+  io_.run();
+  log::info("runner.stopped").with("exit_code", code_);
+  return code_;
+}
+
+}  // namespace
+
+Result<int> run_manager(const Settings& settings, RunnerOptions options) {
+  ManagerProcess process(settings, std::move(options));
+  return process.run();
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,227 @@
+#include "runner_parent.hpp"
+
+#include "api.hpp"
+#include "command.hpp"
+#include "files.hpp"
+#include "print.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/json.hpp"
+#include "weir/base/log.hpp"
+#include "weir/net/client.hpp"
+#include "weir/posix/child_process.hpp"
+#include "weir/posix/run_lock.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+namespace weir::apps {
+
+namespace asio = boost::asio;
+using posix::Testament;
+
+namespace {
+
+std::vector<std::string> own_arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string all((std::istreambuf_iterator<char>(file)), {});
+  std::vector<std::string> words;
+  std::istringstream rest(all);
+  for (std::string word; std::getline(rest, word, '\0');) words.push_back(word);
+  if (!words.empty()) words.erase(words.begin());
+  return words;
+}
+
+std::string text_in(const json::value& v, std::string_view name) {
+  const json::value* found = v.is_object() ? v.get_object().if_contains(name) : nullptr;
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+
+class Parent {
+ public:
+  Parent(const Settings& settings, const RunnerOptions& options, posix::RunLock lock)
+      : options_(options), ttl_(settings.duration("lease_ttl_s")), lock_(std::move(lock)) {}
+
+  Result<int> run() {
+    if (lock_.left_behind()) {
+      log::info("runner.will_found", "the runner before this one died here; its leases are released first");
+      send_will_now(*lock_.left_behind());
+    }
+    Program program{.path = posix::self_path(), .arguments = own_arguments()};
+    program.arguments.push_back("--manager");
+    TRY(manager, host_.start(program));
+    manager_ = std::move(manager);
+    for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
+    pass_signals_on();
+    if (options_.lifeline) watch_lifeline();
+    asio::co_spawn(io_, listen(), asio::detached);
+    asio::co_spawn(io_, wait_for_end(), asio::detached);
+    io_.run();
+    return code_;
+  }
+
+ private:
+  void pass_signals_on() {
+    signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
+      if (cancelled) return;
+      manager_->signal(signal == SIGINT ? SIGTERM : signal);
+      pass_signals_on();
+    });
+  }
+
+  // Whoever started this process is gone, and the control plane with it: nobody is there to hear the will. It stays in
+  // the lock for the next start.
+  void watch_lifeline() {
+    boost::system::error_code bad;
+    lifeline_.assign(0, bad);
+    if (bad) return;
+    lifeline_.async_wait(asio::posix::stream_descriptor::wait_read, [](const boost::system::error_code& cancelled) {
+      if (cancelled) return;
+      kill_everything_below();
+      ::_exit(kExitParentGone);
+    });
+  }
+
+  // The manager says its boot and will before it holds anything.
+  asio::awaitable<void> listen() {
+    for (;;) {
+      auto line = co_await manager_->read_line();
+      if (!line) co_return;
+      auto said = json::parse_text(*line);
+      if (!said) continue;
+      if (std::string address = text_in(*said, "listening"); !address.empty()) print_line("listening on " + address);
+      Testament testament{options_.runner, BootId::trusted(text_in(*said, "boot_id")), Secret(text_in(*said, "will"))};
+      if (testament.boot.empty() || testament.will.empty()) continue;
+      testament_ = testament;
+      if (auto kept = lock_.write(testament); !kept) log::warn("runner.lock", kept.error().message);
+    }
+  }
+
+  asio::awaitable<void> wait_for_end() {
+    int code = co_await manager_->wait();
+    code_ = code >= 128 ? 1 : code;
+    if (code != 0) log::error("runner.manager_ended", "the manager ended").with("exit_code", code);
+    signals_.cancel();
+    lifeline_.cancel();
+    if (!kill_everything_below()) {
+      log::error("runner.stuck", "a child cannot be ended: its leases are left to expire");
+      co_return;
+    }
+    if (testament_) {
+      bool sent = co_await send_will(*testament_, ttl_);
+      if (sent) forget_testament();
+    }
+  }
+
+  // Workers whose manager died are children of this process now, and theirs in turn.
+  static bool kill_everything_below() {
+    Instant until = boot_now() + 5s;
+    for (;;) {
+      std::ifstream file(fmt::format("/proc/self/task/{}/children", ::getpid()));
+      for (int pid = 0; file >> pid;) ::kill(pid, SIGKILL);
+      int ended = ::waitpid(-1, nullptr, WNOHANG);
+      if (ended < 0 && errno == ECHILD) return true;
+      if (ended > 0) continue;
+      if (boot_now() > until) return false;
+      ::usleep(2000);
+    }
+  }
+
+  asio::awaitable<bool> send_will(Testament testament, Duration limit) {
+    json::object body{{"boot_id", testament.boot.str()}};
+    std::string text = json::to_text(body);
+    std::string target = fmt::format("/v1/runners/{}/release-all", percent_encode(testament.runner.str()));
+    Instant until = clock_.now() + limit;
+    for (size_t attempt = 0; clock_.now() < until; ++attempt) {
+      auto client = net::HttpClient::create(io_, options_.control_planes[attempt % options_.control_planes.size()]);
+      if (!client) co_return false;
+      net::ClientRequest request{.method = net::Method::post, .target = target, .body = text, .timeout = 1s,
+                                 .replayable = true};
+      request.headers.emplace_back("Authorization", "Will " + testament.will.reveal());
+      auto answer = co_await client->send(std::move(request));
+      bool done = answer && answer->status < 300;
+      if (done) log::info("runner.will", "the last will was carried out").with("boot_id", testament.boot).with("answer", answer->body);
+      // Refused: this boot is unknown, so there is nothing to release.
+      if (done || (answer && answer->status == 401)) co_return true;
+      co_await clock_.wait(200ms);
+    }
+    log::warn("runner.will_failed", "the control plane did not answer: the leases are left to expire");
+    co_return false;
+  }
+
+  void send_will_now(const Testament& testament) {
+    bool sent = false;
+    asio::co_spawn(io_, send_will(testament, 3s), [&](const std::exception_ptr&, bool done) { sent = done; });
+    io_.run();
+    io_.restart();
+    if (sent) forget_testament();
+  }
+  void forget_testament() {
+    if (auto cleared = lock_.clear(); !cleared) log::warn("runner.lock", cleared.error().message);
+  }
+
+  const RunnerOptions options_;
+  const Duration ttl_;
+  asio::io_context io_{1};
+  RealClock clock_;
+  posix::RunLock lock_;
+  posix::PosixHost host_{io_};
+  asio::signal_set signals_{io_};
+  asio::posix::stream_descriptor lifeline_{io_};
+  std::unique_ptr<Child> manager_;
+  std::optional<Testament> testament_;
+  int code_ = 1;
+};
+
+}  // namespace
+
+Result<RunnerOptions> runner_options(const Settings& settings, const std::string& token_file) {
+  RunnerOptions out;
+  std::string name = settings.text("runner_id");
+  if (name.empty()) {
+    char host[256] = {};
+    ::gethostname(host, sizeof host - 1);
+    name = host;
+  }
+  TRY(id, RunnerId::parse(name));
+  out.runner = std::move(id);
+  std::string state_dir = settings.text("state_dir");
+  out.folder = state_dir + "/runner";
+  TRY(made, make_private_folder(out.folder));
+  std::string urls = settings.text("control_plane_url");
+  if (urls.empty()) {
+    auto found = read_file(endpoint_file(state_dir), 4096);
+    if (!found) return usage_error("--control-plane-url is needed: no `weir up` runs in " + state_dir);
+    urls = trimmed(*found);
+  }
+  std::istringstream list(urls);
+  for (std::string url; std::getline(list, url, ',');)
+    if (std::string one = trimmed(url); !one.empty()) out.control_planes.push_back(one);
+  if (out.control_planes.empty()) return usage_error("--control-plane-url names no address");
+  out.api_key = settings.secret("api_key");
+  if (!token_file.empty()) {
+    TRY(token, read_file(token_file, 65536));
+    out.token = Secret(trimmed(token));
+  }
+  return out;
+}
+
+Result<int> run_parent(const Settings& settings, const RunnerOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  TRY(lock, posix::RunLock::take(settings.text("state_dir") + "/runner.lock"));
+  Parent parent(settings, options, std::move(lock));
+  return parent.run();
+}
+
+}  // namespace weir::apps

@@ -1,0 +1,40 @@
+// RunnerProcess: the runner of `weir up`: a `weir runner` of this machine that is started again when it ends.
+//
+// `run` until `stop` has completed; `state` is what the runner said about its cameras last. Loop thread only.
+#pragma once
+
+#include "weir/base/clock.hpp"
+#include "weir/base/json.hpp"
+#include "weir/ports/process_host.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <string>
+#include <vector>
+
+namespace weir::apps {
+
+class RunnerProcess {
+ public:
+  RunnerProcess(boost::asio::io_context& io, Clock& clock, ProcessHost& host, std::vector<std::string> arguments)
+      : io_(io), clock_(clock), host_(host), arguments_(std::move(arguments)) {}
+
+  boost::asio::awaitable<void> run();
+  boost::asio::awaitable<void> stop(Duration grace);
+  // Null while there is no runner.
+  const json::value& state() const { return state_; }
+
+ private:
+  boost::asio::awaitable<Result<std::string>> address_of();
+  boost::asio::awaitable<void> look();
+
+  boost::asio::io_context& io_;
+  Clock& clock_;
+  ProcessHost& host_;
+  const std::vector<std::string> arguments_;
+  std::unique_ptr<Child> child_;
+  json::value state_ = nullptr;
+  bool stopping_ = false, ended_ = false;
+};
+
+}  // namespace weir::apps
