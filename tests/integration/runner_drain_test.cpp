@@ -1,0 +1,94 @@
+// A runner that is drained hands every camera to another one, batch by batch, and its workers end cleanly.
+#include "fleet.hpp"
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace weir::test {
+namespace {
+
+class RunnerDrain : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{
+        .cameras = 6, .profile = "width=384,height=288,fps=5,keyframe_s=1,seconds=10",
+        .camera = {{"model", {{"detector", "none"}}}}, .runner_flags = {"--status-summary-interval-s", "0.5"}});
+    fleet_->add("r1");
+    ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+    fleet_->add("r2", {"--deployment-version", "next"});
+    ASSERT_TRUE(eventually(10s, [&] { return fleet_->runner("r2").workers().size() == 1; }));
+    before_ = fleet_->versions();
+    ASSERT_TRUE(eventually(10s, [&] {
+      fleet_->history().read(fleet_->plane());
+      return std::ranges::none_of(fleet_->cameras(), [&](const auto& camera) { return fleet_->history().captures(camera).empty(); });
+    }));
+  }
+  // From the last picture that the old owner spoke of to the new owner's STREAMING.
+  void expect_small_gaps() {
+    fleet_->history().read(fleet_->plane());
+    fleet_->history().expect_one_voice();
+    std::vector<double> gaps;
+    for (const std::string& camera : fleet_->cameras()) {
+      WallTime last{};
+      for (const Accepted& event : fleet_->history().events())
+        if (event.camera == camera && event.runner == "r1" && event.captured) last = std::max(last, *event.captured);
+      auto again = fleet_->history().streaming_above(camera, before_.at(camera));
+      ASSERT_TRUE(again) << camera;
+      gaps.push_back(seconds(*again - last));
+    }
+    std::ranges::sort(gaps);
+    std::printf("drain: %zu cameras, gap median %.2f s, most %.2f s\n", gaps.size(), gaps[gaps.size() / 2], gaps.back());
+    EXPECT_LT(gaps.back(), 3);
+  }
+  void expect_clean_exits() {
+    std::string log = fleet_->runner("r1").log();
+    size_t exits = 0;
+    for (size_t at = log.find("\"event\":\"worker.exited\""); at != std::string::npos; at = log.find("\"event\":\"worker.exited\"", at + 1)) {
+      std::string line = log.substr(log.rfind('\n', at) + 1, log.find('\n', at) - log.rfind('\n', at) - 1);
+      EXPECT_NE(line.find("\"exit_code\":0"), std::string::npos) << line;
+      ++exits;
+    }
+    EXPECT_GE(exits, 1u);
+  }
+  std::unique_ptr<RunnerFleet> fleet_;
+  std::map<std::string, std::int64_t> before_;
+};
+
+TEST_F(RunnerDrain, Soft_HandsEverythingOver_AndTheRunnerStaysWithoutCameras) {
+  Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", "soft"}}, fleet_->plane().token("admin"));
+  ASSERT_EQ(asked.status, 200) << asked.text;
+  ASSERT_TRUE(fleet_->all_stream(25s, {"r2"})) << fleet_->report();
+  Runner& r1 = fleet_->runner("r1");
+  EXPECT_TRUE(eventually(20s, [&] { return r1.workers().empty(); })) << fleet_->report();
+  EXPECT_EQ(r1.state()["owned"], 0);
+  expect_clean_exits();
+  expect_small_gaps();
+}
+
+TEST_F(RunnerDrain, Sigterm_HandsEverythingOver_AndEndsWithZero) {
+  Runner& r1 = fleet_->runner("r1");
+  std::vector<int> processes = r1.processes();
+  signal_all({r1.parent()}, SIGTERM);
+  EXPECT_EQ(r1.wait(40s), 0) << fleet_->report();
+  for (int pid : processes) EXPECT_TRUE(ended(pid));
+  EXPECT_TRUE(fleet_->all_stream(5s, {"r2"})) << "not all were taken over when it ended\n" << fleet_->report();
+  expect_clean_exits();
+  expect_small_gaps();
+}
+
+TEST_F(RunnerDrain, Hard_LetsGoOfEverythingAtOnce) {
+  Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", "hard"}}, fleet_->plane().token("admin"));
+  ASSERT_EQ(asked.status, 200) << asked.text;
+  ASSERT_TRUE(fleet_->all_stream(10s, {"r2"})) << fleet_->report();
+  EXPECT_TRUE(eventually(5s, [&] { return fleet_->runner("r1").workers().empty(); }));
+  fleet_->history().read(fleet_->plane());
+  fleet_->history().expect_one_voice();
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,205 @@
+// One voice a camera, whatever happens to the runners and to the way between them and their control plane: accepted
+// versions never fall, capture times accepted under two versions never overlap, and afterwards every camera streams.
+#include "fault_proxy.hpp"
+#include "fleet.hpp"
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+
+namespace weir::test {
+namespace {
+
+constexpr Duration kTtl = 3s;
+
+class RunnerExactOne : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+    bool postgres = GetParam() == std::string("Postgres");
+    if (auto server = PostgresServer::shared(); postgres && !server) GTEST_SKIP() << server.error().message;
+    FleetOptions options{.cameras = 3, .camera = {{"max_fps", 3}}, .postgres = postgres};
+    options.runner_flags.insert(options.runner_flags.end(), {"--status-summary-interval-s", "0.5"});
+    options.plane_flags = plane_flags();
+    fleet_ = std::make_unique<RunnerFleet>(std::move(options));
+  }
+  virtual std::vector<std::string> plane_flags() const { return {}; }
+
+  // The cameras are at r1, which asks through the proxy; r2 stands by.
+  void start_two() {
+    proxy_ = std::make_unique<FaultProxy>(fleet_->plane().url());
+    fleet_->add("r1", {}, proxy_->url());
+    ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+    fleet_->add("r2");
+    ASSERT_TRUE(hears("r1", 5));
+  }
+  // Detections of each camera have come from this runner.
+  bool hears(const std::string& runner, size_t events) {
+    return eventually(15s, [&] {
+      History& history = fleet_->history();
+      history.read(fleet_->plane());
+      return std::ranges::all_of(fleet_->cameras(), [&](const std::string& camera) {
+        return std::ranges::count_if(history.events(), [&](const Accepted& event) {
+                 return event.kind == "detections" && event.camera == camera && event.runner == runner;
+               }) >= static_cast<long>(events);
+      });
+    });
+  }
+  void expect_one_voice_at_the_end() {
+    EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+    fleet_->history().read(fleet_->plane());
+    fleet_->history().expect_one_voice();
+    if (HasFailure()) std::printf("%s\n", fleet_->report().c_str());
+  }
+  bool r1_has_let_go() {
+    return eventually(10s, [&] {
+      boost::json::object state = fleet_->runner("r1").state();
+      return state.contains("owned") && state["owned"] == 0;
+    });
+  }
+  Runner& r1() { return fleet_->runner("r1"); }
+
+  std::unique_ptr<FaultProxy> proxy_;
+  std::unique_ptr<RunnerFleet> fleet_;
+};
+
+TEST_P(RunnerExactOne, RenewPathCut_TheOtherTakesOver_AndTheCutOffOneIsNotHeardAgain) {
+  start_two();
+  proxy_->cut();
+  ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
+  ASSERT_TRUE(hears("r2", 3));
+  proxy_->pass();
+  EXPECT_TRUE(r1_has_let_go()) << fleet_->report();
+  expect_one_voice_at_the_end();
+}
+
+TEST_P(RunnerExactOne, ManagerStoppedForLongerThanTheTtl_WakesUpAndIsNotHeard) {
+  start_two();
+  int manager = r1().manager();
+  signal_all({manager}, SIGSTOP);
+  ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
+  ASSERT_TRUE(hears("r2", 3));
+  signal_all({manager}, SIGCONT);
+  EXPECT_TRUE(r1_has_let_go()) << fleet_->report();
+  expect_one_voice_at_the_end();
+}
+
+TEST_P(RunnerExactOne, ManagerAndWorkersStoppedForLongerThanTheTtl_WakeUpAndAreNotHeard) {
+  start_two();
+  std::vector<int> stopped = r1().workers();
+  stopped.push_back(r1().manager());
+  signal_all(stopped, SIGSTOP);
+  ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
+  ASSERT_TRUE(hears("r2", 3));
+  signal_all(stopped, SIGCONT);
+  EXPECT_TRUE(r1_has_let_go()) << fleet_->report();
+  expect_one_voice_at_the_end();
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOne, ::testing::Values("Sqlite", "Postgres"),
+                         [](const auto& each) { return std::string(each.param); });
+
+class RunnerExactOneOnSqlite : public RunnerExactOne {};
+
+TEST_P(RunnerExactOneOnSqlite, WorkersStoppedForLongerThanTheTtl_GoOnWithTheirLeases) {
+  start_two();
+  std::vector<int> stopped = r1().workers();
+  signal_all(stopped, SIGSTOP);
+  let_last(kTtl + 2s);
+  signal_all(stopped, SIGCONT);
+  expect_one_voice_at_the_end();
+}
+
+TEST_P(RunnerExactOneOnSqlite, BlackHoleBetweenARunnerAndItsControlPlane) {
+  start_two();
+  proxy_->black_hole();
+  ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
+  proxy_->pass();
+  EXPECT_TRUE(r1_has_let_go()) << fleet_->report();
+  expect_one_voice_at_the_end();
+}
+
+TEST_P(RunnerExactOneOnSqlite, AnswersLostWhileQuestionsArrive_AreRecoveredFrom) {
+  start_two();
+  proxy_->set({.lose_down = true});
+  let_last(kTtl + 2s);
+  proxy_->pass();
+  expect_one_voice_at_the_end();
+}
+
+TEST_P(RunnerExactOneOnSqlite, EveryCallLateByHalfASecond_CostsNoCamera) {
+  start_two();
+  auto before = fleet_->versions();
+  proxy_->set({.delay = 250ms, .jitter = 250ms});
+  let_last(2 * kTtl + 2s);
+  EXPECT_EQ(fleet_->versions(), before) << "taken over, or started again, without need";
+  expect_one_voice_at_the_end();
+}
+
+TEST_P(RunnerExactOneOnSqlite, TwoRunnersWithOneCopiedId_NeverBothSpeak) {
+  Runner& first = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  auto twin = fleet_->make("r1", "twin");
+  let_last(kTtl + 2s);
+  EXPECT_TRUE(fleet_->all_stream(5s)) << "the first one keeps them\n" << fleet_->report();
+  EXPECT_EQ(twin->state()["owned"], 0);
+  first.kill_everything();
+  EXPECT_TRUE(eventually(15s, [&] {
+    return std::ranges::all_of(fleet_->cameras(), [&](const auto& camera) { return twin->streams(camera); });
+  })) << twin->log();
+  fleet_->history().read(fleet_->plane());
+  fleet_->history().expect_one_voice();
+}
+
+TEST_P(RunnerExactOneOnSqlite, ControlPlaneKilledAndStartedAgain_NobodyChangesHands) {
+  start_two();
+  auto before = fleet_->versions();
+  fleet_->plane().kill_hard();
+  let_last(kTtl + 1s);
+  fleet_->plane().start();
+  ASSERT_TRUE(fleet_->all_stream(15s, {"r1"})) << fleet_->report();
+  EXPECT_EQ(fleet_->versions(), before);
+  expect_one_voice_at_the_end();
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOneOnSqlite, ::testing::Values("Sqlite"),
+                         [](const auto& each) { return std::string(each.param); });
+
+class RunnerTokens : public RunnerExactOne {
+ protected:
+  std::vector<std::string> plane_flags() const override { return {"--token-ttl-s", "20"}; }
+};
+
+TEST_P(RunnerTokens, OfTwentySeconds_AreRenewedWithoutAGapInTheEvents) {
+  Reply key = fleet_->plane().post("/v1/api-keys", {{"role", "runner"}, {"sub", "r1"}, {"name", "test"}});
+  ASSERT_EQ(key.status, 201) << key.text;
+  auto runner = fleet_->make("r1", "r1", {}, {}, key.field("api_key"));
+  auto streams = [&](const std::string& camera) { return runner->streams(camera); };
+  ASSERT_TRUE(eventually(20s, [&] { return std::ranges::all_of(fleet_->cameras(), streams); })) << runner->log();
+  auto versions = fleet_->versions();
+  WallTime began = wall_now();
+  let_last(42s);
+  EXPECT_TRUE(std::ranges::all_of(fleet_->cameras(), streams)) << runner->log();
+  EXPECT_EQ(fleet_->versions(), versions);
+  fleet_->history().read(fleet_->plane());
+  fleet_->history().expect_one_voice();
+  for (const std::string& camera : fleet_->cameras()) {
+    Duration gap{};
+    WallTime last = began;
+    for (WallTime captured : fleet_->history().captures(camera))
+      if (captured > began) gap = std::max<Duration>(gap, captured - std::exchange(last, captured));
+    EXPECT_LT(seconds(gap), 2.0) << camera;
+    EXPECT_LT(seconds(wall_now() - last), 3.0) << camera;
+  }
+  EXPECT_EQ(runner->log().find("\"spooled\""), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerTokens, ::testing::Values("Sqlite"),
+                         [](const auto& each) { return std::string(each.param); });
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,131 @@
+// What a runner tells the outside world: heartbeats, summaries, metrics of its own and of its workers.
+#include "fleet.hpp"
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <regex>
+#include <span>
+
+namespace weir::test {
+namespace {
+
+class RunnerObserve : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.camera = {{"max_fps", 2}}});
+    fleet_->add("r1");
+    ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  }
+  Runner& runner() { return fleet_->runner("r1"); }
+  std::unique_ptr<RunnerFleet> fleet_;
+};
+
+const char* const kRunnerMetrics[] = {"streams_desired_total",  "active_leases_total", "streams_pending_total",
+                                      "runner_streams_owned",   "runner_shards",       "drain_in_progress",
+                                      "process_cpu_seconds_total", "process_resident_memory_bytes"};
+const char* const kWorkerMetrics[] = {"stream_up",  "last_frame_age_seconds",     "stream_fps",
+                                      "pipeline_fps", "inference_latency_seconds_bucket", "e2e_latency_seconds_bucket"};
+
+// Every line of the text format: a comment, or name{labels} value.
+void expect_text_format(const std::string& text) {
+  static const std::regex sample(R"(^[a-zA-Z_:][a-zA-Z0-9_:]*(\{([a-zA-Z_][a-zA-Z0-9_]*="([^"\\]|\\.)*",?)*\})? [-+0-9.eEINnafy]+$)");
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE(line.empty() || line[0] == '#' || std::regex_match(line, sample)) << line;
+}
+bool has_sample(const std::string& text, const std::string& name) {
+  return ("\n" + text).find("\n" + name + "{") != std::string::npos || ("\n" + text).find("\n" + name + " ") != std::string::npos;
+}
+
+TEST_F(RunnerObserve, HeartbeatsEverySecond_SummariesEveryFive) {
+  WallTime began = wall_now();
+  let_last(12s);
+  fleet_->history().read(fleet_->plane());
+  std::map<std::string, std::vector<WallTime>> said;
+  for (const Accepted& event : fleet_->history().events()) {
+    if (event.ts < began) continue;
+    if (event.kind == "runner.heartbeat") said["heartbeat"].push_back(event.ts);
+    if (event.kind == "stream.status" && event.summary) said[event.camera].push_back(event.ts);
+  }
+  auto longest = [](const std::vector<WallTime>& times) {
+    Duration most{};
+    for (size_t i = 1; i < times.size(); ++i) most = std::max<Duration>(most, times[i] - times[i - 1]);
+    return seconds(most);
+  };
+  EXPECT_GE(said["heartbeat"].size(), 11u);
+  EXPECT_LE(said["heartbeat"].size(), 13u);
+  EXPECT_LT(longest(said["heartbeat"]), 1.5);
+  for (const std::string& camera : fleet_->cameras()) {
+    EXPECT_GE(said[camera].size(), 2u) << camera;
+    EXPECT_LE(said[camera].size(), 3u) << camera;
+    EXPECT_LT(longest(said[camera]), 5.6) << camera;
+  }
+}
+
+TEST_F(RunnerObserve, MetricsOfRunnerAndWorkers_AreAllThere_InTheTextFormat) {
+  Reply own;
+  EXPECT_TRUE(eventually(5s, [&] {
+    own = runner().get("/metrics");
+    return own.text.find("runner_streams_owned{runner_id=\"r1\"} 2") != std::string::npos;
+  })) << own.text;
+  expect_text_format(own.text);
+  for (const char* name : kRunnerMetrics) EXPECT_TRUE(has_sample(own.text, name)) << name << "\n" << own.text;
+
+  ASSERT_TRUE(eventually(10s, [&] { return runner().camera("cam-1").contains("last_detection"); })) << fleet_->report();
+  std::string shard(runner().camera("cam-1")["shard_id"].as_string());
+  Reply worker = runner().get(fmt::format("/workers/{}/metrics", shard));
+  ASSERT_EQ(worker.status, 200) << worker.text;
+  expect_text_format(worker.text);
+  for (const char* name : kWorkerMetrics) EXPECT_TRUE(has_sample(worker.text, name)) << name;
+  EXPECT_EQ(runner().get("/workers/shard-77/metrics").status, 404);
+  EXPECT_EQ(runner().get("/healthz").status, 200);
+  EXPECT_EQ(runner().get("/readyz").status, 200);
+
+  Reply found = runner().get("/sd/prometheus");
+  ASSERT_EQ(found.status, 200);
+  ASSERT_TRUE(found.body.is_array()) << found.text;
+  for (const std::string& path : {std::string("/metrics"), fmt::format("/workers/{}/metrics", shard)})
+    EXPECT_TRUE(std::ranges::any_of(found.body.as_array(), [&](const auto& target) {
+      return target.at("labels").at("__metrics_path__").as_string() == path;
+    })) << path << " in " << found.text;
+}
+
+TEST_F(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
+  const char* given = std::getenv("WEIR_PROMETHEUS");
+  std::string program = given != nullptr ? given : "/usr/bin/prometheus";
+  if (!std::ifstream(program).good()) GTEST_SKIP() << "no prometheus is installed";
+  std::string folder = fleet_->folder().path();
+  std::string runner_url = runner().url();
+  std::ofstream(folder + "/prometheus.yml")
+      << "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: weir\n  http_sd_configs:\n  - {url: '" << runner_url
+      << "/sd/prometheus', refresh_interval: 1s}\n";
+  int port = free_port();
+  std::string line = fmt::format("exec {} --config.file={}/prometheus.yml --storage.tsdb.path={}/prometheus "
+                                 "--web.listen-address=127.0.0.1:{} >{}/prometheus.log 2>&1", program, folder, folder, port, folder);
+  int pid = ::fork();
+  if (pid == 0) {
+    ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+    ::_exit(127);
+  }
+  auto knows = [&](const std::string& name) {
+    Reply reply = get_from(fmt::format("http://127.0.0.1:{}", port), "/api/v1/query?query=" + name);
+    return reply.body.is_object() && reply.status == 200 && !reply.body.at("data").at("result").as_array().empty();
+  };
+  for (const auto& names : {std::span<const char* const>(kRunnerMetrics), std::span<const char* const>(kWorkerMetrics)})
+    for (const char* name : names) EXPECT_TRUE(eventually(20s, [&] { return knows(name); })) << name;
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace weir::test

@@ -1,0 +1,134 @@
+// The control plane is away: nobody stops, what is seen is kept on disk, and afterwards nothing is missing or doubled.
+#include "fault_proxy.hpp"
+#include "fleet.hpp"
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace weir::test {
+namespace {
+
+class RunnerOutage : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+  }
+  // Every picture is looked at, and something is seen in every one.
+  void start(std::vector<std::string> more) {
+    more.insert(more.end(), {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1"});
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{
+        .profile = "width=384,height=288,fps=5,keyframe_s=1,seconds=10",
+        .camera = {{"max_fps", 10}, {"decode", "full"}, {"motion_gating", {{"enabled", false}}}, {"min_score", 0.05}},
+        .runner_flags = std::move(more)});
+  }
+  bool heard_after(const std::string& camera, WallTime time) {
+    fleet_->history().read(fleet_->plane());
+    return std::ranges::any_of(fleet_->history().events(), [&](const Accepted& e) {
+      return e.kind == "detections" && e.camera == camera && e.captured > time;
+    });
+  }
+  bool all_heard_after(WallTime time) {
+    return eventually(20s, [&] {
+      between_looks();
+      return std::ranges::all_of(fleet_->cameras(), [&](const auto& camera) { return heard_after(camera, time); });
+    });
+  }
+  // Numbers of pictures that no event speaks of, between the first and the last that one does.
+  std::int64_t missing(const std::string& camera) {
+    std::set<std::int64_t> frames;
+    for (const Accepted& event : fleet_->history().events())
+      if (event.kind == "detections" && event.camera == camera) {
+        EXPECT_TRUE(frames.insert(event.frame).second) << camera << ": picture " << event.frame << " came twice";
+      }
+    std::map<std::int64_t, WallTime> when;
+    for (const Accepted& event : fleet_->history().events())
+      if (event.kind == "detections" && event.camera == camera) when[event.frame] = *event.captured;
+    for (auto at = when.begin(); at != when.end() && std::next(at) != when.end(); ++at)
+      if (std::next(at)->first != at->first + 1) std::printf("DEBUG %s missing after %ld: %s (first %s)\n", camera.c_str(), at->first, to_iso(at->second).c_str(), to_iso(when.begin()->second).c_str());
+    return frames.empty() ? -1 : *frames.rbegin() - *frames.begin() + 1 - std::ssize(frames);
+  }
+  double sum_of(Runner& runner, const std::string& sample) {
+    double sum = 0;
+    boost::json::object state = runner.state();
+    for (const auto& worker : state["workers"].as_array()) {
+      std::string text = "\n" + runner.get(fmt::format("/workers/{}/metrics", std::string(worker.at("shard_id").as_string()))).text;
+      if (size_t at = text.find("\n" + sample + " "); at != std::string::npos)
+        sum += std::strtod(text.c_str() + at + sample.size() + 2, nullptr);
+    }
+    return sum;
+  }
+
+  std::unique_ptr<RunnerFleet> fleet_;
+};
+
+TEST_F(RunnerOutage, ControlPlaneAwayFor15s_NoCameraStops_AndNoPicturesEventIsLostOrDoubled) {
+  start({});
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  ASSERT_TRUE(all_heard_after(wall_now()));
+  std::printf("DEBUG killed %s\n", to_iso(wall_now()).c_str());
+  fleet_->plane().kill_hard();
+  let_last(15s);
+  std::printf("DEBUG started %s\n", to_iso(wall_now()).c_str());
+  for (const std::string& camera : fleet_->cameras()) {
+    EXPECT_TRUE(runner.streams(camera)) << fleet_->report();
+    EXPECT_EQ(runner.number(camera, "dials"), 1) << camera;
+  }
+  fleet_->plane().start();
+  ASSERT_TRUE(all_heard_after(wall_now())) << fleet_->report();
+  EXPECT_GT(sum_of(runner, "weir_events_spooled_total"), 50);
+  fleet_->history().expect_one_voice();
+  for (const std::string& camera : fleet_->cameras()) {
+    double dropped = runner.number(camera, "dropped");  // the newest picture wins where the machine is too slow
+    std::int64_t lost = missing(camera);
+    std::printf("outage: %s: %lld pictures without an event, %.0f were not looked at\n", camera.c_str(),
+                static_cast<long long>(lost), dropped);
+    EXPECT_GE(lost, 0);
+    EXPECT_LE(static_cast<double>(lost), std::max(0.0, dropped)) << camera;
+  }
+}
+
+TEST_F(RunnerOutage, LongerThanTheGrace_StopsDecoding_AndStreamsAgainAfterwards) {
+  start({"--outage-grace-s", "3"});
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  WallTime before = wall_now();
+  ASSERT_TRUE(all_heard_after(before));
+  fleet_->plane().kill_hard();
+  EXPECT_TRUE(eventually(15s, [&] { return runner.camera("cam-1")["paused"] == true; })) << fleet_->report();
+  fleet_->plane().start();
+  EXPECT_TRUE(fleet_->all_stream(15s)) << fleet_->report();
+  EXPECT_TRUE(all_heard_after(wall_now())) << fleet_->report();
+  fleet_->history().expect_one_voice();
+}
+
+TEST_F(RunnerOutage, CutOffRunner_LosesWhatAnotherTook_AndPublishesWhatNobodyTook) {
+  start({});
+  FaultProxy proxy(fleet_->plane().url());
+  Runner& cut_off = fleet_->add("r1", {}, proxy.url());
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  ASSERT_TRUE(all_heard_after(wall_now()));
+  fleet_->add("r2", {"--capacity-streams", "1"});
+  WallTime cut = wall_now();
+  proxy.cut();
+  ASSERT_TRUE(eventually(15s, [&] { return fleet_->owner_of("cam-1") == "r2" || fleet_->owner_of("cam-2") == "r2"; }));
+  std::string taken = fleet_->owner_of("cam-1") == "r2" ? "cam-1" : "cam-2", kept = taken == "cam-1" ? "cam-2" : "cam-1";
+  ASSERT_TRUE(eventually(10s, [&] { return heard_after(taken, cut); })) << fleet_->report();
+  WallTime back = wall_now();
+  proxy.pass();
+  ASSERT_TRUE(eventually(15s, [&] { return heard_after(kept, back); })) << fleet_->report();
+  EXPECT_TRUE(eventually(5s, [&] { return sum_of(cut_off, "weir_events_dropped_total{reason=\"lost\"}") > 5; }))
+      << cut_off.get("/workers/shard-0/metrics").text;
+  EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
+  fleet_->history().read(fleet_->plane());
+  fleet_->history().expect_one_voice();
+  EXPECT_LE(static_cast<double>(missing(kept)), std::max(0.0, cut_off.number(kept, "dropped"))) << "of the camera that nobody took";
+}
+
+}  // namespace
+}  // namespace weir::test

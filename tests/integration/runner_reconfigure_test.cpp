@@ -1,0 +1,157 @@
+// Cameras come and go: those that stay do not notice, those that come stream soon.
+#include "fleet.hpp"
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace weir::test {
+namespace {
+
+const std::string kSmall = "width=384,height=288,fps=10,keyframe_s=1,seconds=10";
+
+class RunnerReconfigure : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+  }
+  // `known` of the simulator's `all` cameras are registered; the rest comes later.
+  void start(int all, int known, boost::json::object camera, std::vector<std::string> flags = {}) {
+    boost::json::array list;
+    for (int n = 1; n <= all; ++n) list.push_back({{"name", fmt::format("cam-{}", n)}, {"profile", kSmall}});
+    flags.insert(flags.end(), {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1"});
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = known, .camera = std::move(camera), .runner_flags = std::move(flags),
+                                                  .recorders = {{{"name", "recorder-1"}, {"cameras", std::move(list)}}}});
+    fleet_->add("r1");
+    ASSERT_TRUE(fleet_->all_stream(25s)) << fleet_->report();
+  }
+  // Registers these cameras; the longest time until one of them streamed.
+  double add(int from, int to, const boost::json::object& more = {}) {
+    WallTime added = wall_now();
+    std::vector<std::string> names;
+    for (int n = from; n <= to; ++n) {
+      names.push_back(fmt::format("cam-{}", n));
+      auto before = fleet_->versions();
+      since_[names.back()] = before.contains(names.back()) ? before[names.back()] : 0;
+      fleet_->register_camera(names.back(), more);
+    }
+    double longest = 0;
+    EXPECT_TRUE(eventually(20s, [&] {
+      fleet_->history().read(fleet_->plane());
+      longest = 0;
+      return std::ranges::all_of(names, [&](const std::string& name) {
+        auto at = fleet_->history().streaming_above(name, since_[name]);
+        if (at) longest = std::max(longest, seconds(*at - added));
+        return at.has_value();
+      });
+    })) << fleet_->report();
+    return longest;
+  }
+  void remove(int from, int to) {
+    for (int n = from; n <= to; ++n) {
+      std::string name = fmt::format("cam-{}", n);
+      Reply gone = fleet_->plane().call(net::Method::del, "/v1/cameras/" + name, nullptr, fleet_->plane().token("admin"));
+      EXPECT_LT(gone.status, 300) << gone.text;
+    }
+    for (int n = from; n <= to; ++n)
+      EXPECT_TRUE(eventually(5s, [&] { return fleet_->camsim().about(fmt::format("cam-{}", n)).at("sessions") == 0; })) << n;
+  }
+  std::map<std::string, int> dials() {
+    std::map<std::string, int> out;
+    boost::json::value all = fleet_->camsim().dials();
+    for (const auto& dial : all.at("dials").as_array()) ++out[std::string(dial.at("camera").as_string())];
+    return out;
+  }
+  bool log_has(const std::string& word) { return fleet_->runner("r1").log().find(word) != std::string::npos; }
+  bool settled() {
+    return eventually(20s, [&] {
+      boost::json::object state = fleet_->runner("r1").state();
+      return state.contains("workers") && state["workers"].as_array().size() <= 2;
+    });
+  }
+
+  std::unique_ptr<RunnerFleet> fleet_;
+  std::map<std::string, std::int64_t> since_;
+};
+
+TEST_F(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersAreNeitherDialledNorRenamed) {
+  start(14, 3, {{"model", {{"detector", "none"}}}});
+  auto versions = fleet_->versions();
+  double one = add(4, 4);
+  double ten = add(5, 14);
+  std::printf("live: one camera streams after %.2f s, the last of ten after %.2f s\n", one, ten);
+  EXPECT_LT(one, 5);
+  EXPECT_LT(ten, 5);
+  remove(4, 4);
+  remove(5, 14);
+  auto now = fleet_->versions();
+  auto dialled = dials();
+  Runner& runner = fleet_->runner("r1");
+  for (const char* camera : {"cam-1", "cam-2", "cam-3"}) {
+    EXPECT_EQ(dialled[camera], 1) << camera;
+    EXPECT_EQ(now[camera], versions[camera]) << camera;
+    double received = runner.number(camera, "received"), sent = fleet_->camsim().about(camera).at("frames_sent").to_number<double>();
+    EXPECT_NEAR(received, sent, 15) << camera << " missed frames";
+  }
+}
+
+TEST_F(RunnerReconfigure, BlueGreen_CamerasThatStay_HaveNoGapOverAFrameAnd200ms) {
+  // Every picture is looked at, and something is seen in every one.
+  start(4, 2, {{"max_fps", 10}, {"decode", "full"}, {"motion_gating", {{"enabled", false}}}, {"min_score", 0.05}},
+        {"--rollout", "bluegreen"});
+  auto enough = [&](size_t events) {
+    fleet_->history().read(fleet_->plane());
+    return fleet_->history().captures("cam-1").size() > events && fleet_->history().captures("cam-2").size() > events;
+  };
+  ASSERT_TRUE(eventually(20s, [&] { return enough(15); }));
+  WallTime began = wall_now();
+  for (int camera : {3, 4}) {
+    double time = add(camera, camera, {{"model", {{"detector", "none"}}}});
+    std::printf("blue/green: the new camera streams after %.2f s\n", time);
+    EXPECT_LT(time, 5);
+    EXPECT_TRUE(settled()) << fleet_->report();
+  }
+  remove(4, 4);
+  EXPECT_TRUE(log_has("rollout.done"));
+  size_t seen = fleet_->history().captures("cam-1").size();
+  ASSERT_TRUE(eventually(20s, [&] { return enough(seen + 10); })) << fleet_->report();
+  fleet_->history().expect_one_voice();
+  for (const char* camera : {"cam-1", "cam-2"}) {
+    std::vector<WallTime> captures = fleet_->history().captures(camera);
+    Duration gap{}, usual{};
+    for (size_t i = 1; i < captures.size(); ++i)
+      (captures[i] < began ? usual : gap) = std::max<Duration>(captures[i] < began ? usual : gap, captures[i] - captures[i - 1]);
+    std::printf("blue/green: %s: longest gap %.0f ms, %.0f ms before\n", camera, seconds(gap) * 1e3, seconds(usual) * 1e3);
+    EXPECT_LE(seconds(gap), 0.1 + 0.2) << camera;
+  }
+}
+
+TEST_F(RunnerReconfigure, BlueGreen_CameraWithOneSession_IsHandedOver_WithoutASecondConnection) {
+  start(3, 2, {{"model", {{"detector", "none"}}}, {"max_sessions", 1}}, {"--rollout", "bluegreen"});
+  for (const char* camera : {"cam-1", "cam-2"}) fleet_->camsim().fault(camera, {{"kind", "max_sessions"}, {"sessions", 1}});
+  auto before = fleet_->versions();
+  add(3, 3);
+  EXPECT_TRUE(settled()) << fleet_->report();
+  EXPECT_TRUE(log_has("rollout.done")) << fleet_->report();
+  EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
+  fleet_->history().read(fleet_->plane());
+  for (const char* camera : {"cam-1", "cam-2"})
+    EXPECT_TRUE(fleet_->history().streaming_above(camera, before[camera])) << camera << " did not move";
+  boost::json::value all = fleet_->camsim().dials();
+  for (const auto& dial : all.at("dials").as_array()) EXPECT_NE(dial.at("outcome"), "453") << "a second session was asked for";
+}
+
+TEST_F(RunnerReconfigure, BlueGreen_CameraThatTurnsOutToAllowOneSession_Survives) {
+  start(3, 2, {{"model", {{"detector", "none"}}}}, {"--rollout", "bluegreen"});
+  fleet_->camsim().fault("cam-1", {{"kind", "max_sessions"}, {"sessions", 1}});
+  add(3, 3);
+  EXPECT_TRUE(settled()) << fleet_->report();
+  EXPECT_TRUE(log_has("camera.few_sessions")) << fleet_->report();
+  EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
+}
+
+}  // namespace
+}  // namespace weir::test

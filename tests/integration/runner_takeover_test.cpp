@@ -1,0 +1,144 @@
+// How long a camera is dark after a kill, from the kill to the new owner's STREAMING, and what a restart may not do.
+// The bounds are generous here; distributions are the benchmark's.
+#include "fleet.hpp"
+#include "stall.hpp"
+
+#include "weir/base/clock.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+namespace weir::test {
+namespace {
+
+class RunnerTakeover : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+  }
+  void start(int cameras, std::vector<std::string> runner_flags = {}) {
+    runner_flags.insert(runner_flags.end(), {"--lease-retry-interval-s", "60"});  // news alone must bring the takeover
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = cameras, .camera = {{"model", {{"detector", "none"}}}},
+                                                  .runner_flags = std::move(runner_flags)});
+  }
+  // Each camera's time from the kill to its STREAMING under a later version.
+  std::vector<double> dark(const std::function<void()>& kill, Duration limit) {
+    auto before = fleet_->versions();
+    WallTime killed = wall_now();
+    kill();
+    std::map<std::string, double> dark;
+    EXPECT_TRUE(eventually(limit, [&] {
+      fleet_->history().read(fleet_->plane());
+      for (const std::string& camera : fleet_->cameras())
+        if (auto back = fleet_->history().streaming_above(camera, before.at(camera))) dark[camera] = seconds(*back - killed);
+      between_looks();
+      return dark.size() == fleet_->cameras().size();
+    })) << fleet_->report();
+    std::vector<double> times;
+    for (const auto& [camera, time] : dark) times.push_back(time);
+    std::ranges::sort(times);
+    return times;
+  }
+  static void expect_below(const char* what, const std::vector<std::vector<double>>& kills, double limit) {
+    std::vector<double> all;
+    for (const auto& times : kills) all.insert(all.end(), times.begin(), times.end());
+    ASSERT_FALSE(all.empty());
+    std::ranges::sort(all);
+    std::printf("%s: %zu cameras, median %.2f s, P95 %.2f s, most %.2f s\n", what, all.size(), all[all.size() / 2],
+                all[all.size() * 95 / 100], all.back());
+    EXPECT_LT(all.back(), limit);
+  }
+  std::unique_ptr<RunnerFleet> fleet_;
+};
+
+TEST_F(RunnerTakeover, KilledWorker_StreamsAgainWithinThreeSeconds) {
+  start(4);
+  Runner& runner = fleet_->add("r1");
+  std::vector<std::vector<double>> kills;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+    kills.push_back(dark([&] { signal_all({runner.worker_of("cam-1")}, SIGKILL); }, 20s));
+  }
+  expect_below("killed worker", kills, 3);
+  fleet_->history().expect_one_voice();
+}
+
+TEST_F(RunnerTakeover, KilledManager_LeavesItsLastWill_AndTheOtherStreamsWithinThreeSeconds) {
+  start(4);
+  std::vector<std::vector<double>> kills;
+  fleet_->add("r0");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(fleet_->all_stream(20s, {fmt::format("r{}", i)})) << fleet_->report();
+    fleet_->add(fmt::format("r{}", i + 1));
+    Runner& runner = fleet_->runner(fmt::format("r{}", i));
+    ASSERT_TRUE(eventually(10s, [&] { return fleet_->runner(fmt::format("r{}", i + 1)).workers().size() == 1; }));
+    kills.push_back(dark([&] { signal_all({runner.manager()}, SIGKILL); }, 20s));
+    EXPECT_NE(runner.wait(10s), 0) << "whoever supervises it must hear of it";
+    EXPECT_TRUE(runner.workers().empty());
+  }
+  expect_below("killed manager", kills, 3);
+  fleet_->history().expect_one_voice();
+}
+
+TEST_F(RunnerTakeover, WholeRunnerKilledAtOnce_TheOtherStreamsWithinTenSeconds) {
+  start(4);
+  std::vector<std::vector<double>> kills;
+  fleet_->add("r0");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(fleet_->all_stream(20s, {fmt::format("r{}", i)})) << fleet_->report();
+    fleet_->add(fmt::format("r{}", i + 1));
+    ASSERT_TRUE(eventually(10s, [&] { return fleet_->runner(fmt::format("r{}", i + 1)).workers().size() == 1; }));
+    Runner& runner = fleet_->runner(fmt::format("r{}", i));
+    kills.push_back(dark([&] { runner.kill_everything(); }, 20s));
+  }
+  expect_below("killed runner", kills, 10);
+  fleet_->history().expect_one_voice();
+}
+
+// ---- the same machine again ----
+
+TEST_F(RunnerTakeover, KilledRunnerStartedAgainInItsFolder_StreamsAtOnce_NotAfterATtl) {
+  start(4, {"--lease-ttl-s", "20", "--lease-renew-interval-s", "2"});
+  Runner& runner = fleet_->add("r1");
+  std::vector<std::vector<double>> kills;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+    kills.push_back(dark([&] {
+      runner.kill_everything();
+      runner.start();
+    }, 30s));
+  }
+  expect_below("killed runner started again", kills, 6);
+  fleet_->history().expect_one_voice();
+}
+
+TEST_F(RunnerTakeover, CopiedStateFolder_SpeaksForNobodyElse) {
+  start(2);
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  auto before = fleet_->versions();
+  std::filesystem::copy(runner.folder(), fleet_->folder().path() + "/copy", std::filesystem::copy_options::recursive);
+  auto copy = fleet_->make("r1", "copy");
+  EXPECT_TRUE(eventually(10s, [&] { return copy->get("/readyz").status == 200; }));
+  let_last(4s);
+  EXPECT_EQ(fleet_->versions(), before) << "the living runner lost its cameras to a copy of its folder";
+  EXPECT_EQ(copy->state()["owned"], 0);
+  EXPECT_TRUE(fleet_->all_stream(5s));
+  EXPECT_EQ(copy->log().find("runner.will_found"), std::string::npos);
+}
+
+TEST_F(RunnerTakeover, SecondRunnerInTheSameFolder_IsRefused) {
+  start(1);
+  Runner& runner = fleet_->add("r1");
+  std::string said = fleet_->folder().path() + "/said";
+  int code = std::system(fmt::format("{} runner --state-dir {} --control-plane-url {} --auth-secret-file {}/auth.secret >{} 2>&1",
+                                     WEIR_BINARY, runner.folder(), fleet_->plane().url(), fleet_->folder().path(), said).c_str());
+  EXPECT_NE(code, 0);
+  EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+}
+
+}  // namespace
+}  // namespace weir::test

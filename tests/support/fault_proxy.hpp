@@ -1,0 +1,39 @@
+// FaultProxy: a TCP proxy on loopback that can be told to misbehave, between a runner and its control plane.
+//
+// Faults act at once, on connections that are open and on new ones. A connection that lost bytes is reset when the fault
+// ends, because what would follow makes no sense. Runs on a thread of its own; its methods may be called from any thread.
+#pragma once
+
+#include "weir/base/time.hpp"
+
+#include <memory>
+#include <string>
+
+namespace weir::test {
+
+struct Fault {
+  bool cut = false;                     // connections are reset, new ones too
+  bool lose_up = false, lose_down = false;  // bytes towards the control plane, or from it, vanish: both is a black hole
+  Duration delay{};                     // of every piece in each direction
+  Duration jitter{};                    // the delay is longer or shorter by up to this much
+};
+
+class FaultProxy {
+ public:
+  // `url` is the control plane's.
+  explicit FaultProxy(const std::string& url);
+  ~FaultProxy();
+  FaultProxy(const FaultProxy&) = delete;
+
+  std::string url() const;
+  void set(const Fault& fault);
+  void cut() { set({.cut = true}); }
+  void black_hole() { set({.lose_up = true, .lose_down = true}); }
+  void pass() { set({}); }
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace weir::test
