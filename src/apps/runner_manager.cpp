@@ -64,8 +64,8 @@ Runner about_self(const Settings& s, const RunnerOptions& options) {
 
 class ManagerProcess {
  public:
-  ManagerProcess(const Settings& settings, RunnerOptions options)
-      : settings_(settings), options_(std::move(options)), self_(about_self(settings, options_)) {}
+  ManagerProcess(const Settings& settings, RunnerOptions options, std::function<Result<Settings>()> reload)
+      : settings_(settings), options_(std::move(options)), reload_(std::move(reload)), self_(about_self(settings, options_)) {}
 
   Result<int> run();
 
@@ -74,11 +74,13 @@ class ManagerProcess {
   Status listen();
   runner::ManagerSettings manager_settings();
   void wait_for_signal();
+  void read_log_level_again();
   void watch_parent();
   asio::awaitable<void> watch_binary();
 
   const Settings settings_;
   const RunnerOptions options_;
+  const std::function<Result<Settings>()> reload_;
   Runner self_;
   asio::io_context io_{1};
   RealClock clock_;
@@ -160,13 +162,23 @@ void ManagerProcess::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
     if (cancelled) return;
     if (signal == SIGHUP) {
-      manager_->binary_changed();
+      read_log_level_again();
     } else {
       if (std::exchange(stopping_, true)) ::_exit(128 + signal);
       manager_->stop(settings_.duration("drain_timeout_s"));
     }
     wait_for_signal();
   });
+}
+
+void ManagerProcess::read_log_level_again() {
+  auto fresh = reload_();
+  if (!fresh) {
+    log::warn("settings.refused", fresh.error().message);
+    return;
+  }
+  log::set_level(*log::parse_level(fresh->text("log_level")));
+  log::info("settings.reloaded", "log_level took effect; everything else needs a restart");
 }
 
 // The parent holds the other end. Without it nobody would send the last will: the workers end with this process.
@@ -221,8 +233,8 @@ Result<int> ManagerProcess::run() {
 
 }  // namespace
 
-Result<int> run_manager(const Settings& settings, RunnerOptions options) {
-  ManagerProcess process(settings, std::move(options));
+Result<int> run_manager(const Settings& settings, RunnerOptions options, std::function<Result<Settings>()> reload) {
+  ManagerProcess process(settings, std::move(options), std::move(reload));
   return process.run();
 }
 

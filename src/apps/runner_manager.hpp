@@ -3,8 +3,11 @@
 
 #include "runner_parent.hpp"
 
+#include <functional>
+
 namespace weir::apps {
 
-Result<int> run_manager(const Settings& settings, RunnerOptions options);
+// `reload` reads the settings again, for SIGHUP.
+Result<int> run_manager(const Settings& settings, RunnerOptions options, std::function<Result<Settings>()> reload);
 
 }  // namespace weir::apps

@@ -24,6 +24,11 @@ WorkerNumber Brain::start_worker(shard::ShardNumber shard, bool standby, const s
     worker.sources[camera->holder.camera] = {camera->wish.version, camera->wish.config.model};
     start.sources.push_back(camera->wish.config);
   }
+  std::set<std::pair<std::string, std::string>> models;
+  for (const auto& [id, camera] : cameras_)
+    if (const camera::Model& model = camera.wish.config.model; camera.desired && model.detector != "none")
+      models.emplace(model.detector, model.name);
+  for (const auto& [detector, name] : models) start.models.push_back({detector, name});
   actions_.push_back(std::move(start));
   return number;
 }

@@ -310,7 +310,6 @@ void Manager::stop(Duration grace) {
 }
 
 asio::awaitable<int> Manager::run() {
-  started_ = clock_.now();
   spawn(join(), "registration");
   while (!registered_ && !code_) co_await clock_.wait(20ms);
   if (!code_) {

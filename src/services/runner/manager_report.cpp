@@ -84,6 +84,9 @@ json::object Manager::state() const {
 void Manager::remember_cameras(const std::vector<DesiredCamera>& cameras) {
   json::array list;
   for (const DesiredCamera& camera : cameras) list.push_back(camera::write_config(camera.config, camera::Credentials::shown));
+  std::string listed = json::to_text(list);
+  if (std::hash<std::string>()(listed) == remembered_) return;
+  remembered_ = std::hash<std::string>()(listed);
   std::string text = json::to_text(json::object{{"listed_at", to_iso(clock_.wall())}, {"cameras", std::move(list)}});
   std::string fresh = cache_file(settings_.folder) + ".new";
   int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

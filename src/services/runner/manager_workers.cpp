@@ -98,12 +98,14 @@ asio::awaitable<Result<net::ClientResponse>> Manager::WorkerProcess::get(std::st
 }
 
 json::object Manager::shard_document(const StartWorker& order) const {
-  json::array sources;
+  json::array sources, models;
   for (const camera::Config& config : order.sources) sources.push_back(source_of(config));
+  for (const camera::Model& model : order.models) models.push_back(json::value(model.detector + "/" + model.name));
   return {{"runner_id", owner_.runner.str()},
           {"shard_id", fmt::format("shard-{}", order.shard)},
           {"sources", std::move(sources)},
           {"standby", order.standby},
+          {"preload", std::move(models)},
           {"cp", json::object{{"base_url", settings_.control_plane_url()}, {"token", bus_token_.reveal()}}},
           {"control_token", control_token_.reveal()},
           {"crash_file", fmt::format("{}/crash-{}.json", settings_.folder, order.worker)}};

@@ -36,6 +36,7 @@ class InferencePool::Thread {
   explicit Thread(InferencePool& pool) : pool_(pool) {}
 
   void run(const std::stop_token& stop) {
+    for (const camera::Model& model : pool_.preload_) load(model);
     while (!stop.stop_requested()) {
       std::vector<Work> works =
           pool_.scheduler_.take(stop, [this](const camera::Model& model) { return batch_max(model); });
@@ -127,8 +128,12 @@ class InferencePool::Thread {
 };
 
 InferencePool::InferencePool(Scheduler& scheduler, Reporter& reporter, DetectorFactory make, StatusOf status_of,
-                             int threads)
-    : scheduler_(scheduler), reporter_(reporter), make_(std::move(make)), status_of_(std::move(status_of)) {
+                             int threads, std::vector<camera::Model> preload)
+    : scheduler_(scheduler),
+      reporter_(reporter),
+      make_(std::move(make)),
+      status_of_(std::move(status_of)),
+      preload_(std::move(preload)) {
   for (int i = 0; i < threads; ++i)
     threads_.emplace_back([this](const std::stop_token& stop) { Thread(*this).run(stop); });
 }

@@ -81,6 +81,7 @@ struct ShardText {
   json::object amqp;   // RabbitMQ is a bus of its own; here it is read over
   Telemetry telemetry;
   bool standby = false;
+  std::vector<std::string> preload;  // "tflite/", "onnx/yolo11n"
   Secret control_token;
   std::string crash_file;
 };
@@ -93,6 +94,7 @@ void fields(V& v, ShardText& s) {
   v.optional("amqp", s.amqp);
   v.optional("telemetry", s.telemetry);
   v.optional("standby", s.standby);
+  v.optional("preload", s.preload);
   v.optional("control_token", s.control_token, [](const Secret& token) -> std::string {
     return token.reveal().size() >= 16 ? "" : "must have at least 16 characters";
   });
@@ -189,6 +191,10 @@ Result<ShardConfig> read_shard_config(const json::value& document) {
                     .standby = text.standby,
                     .control_token = text.control_token,
                     .crash_file = text.crash_file};
+  for (const std::string& name : text.preload) {
+    size_t slash = std::min(name.find('/'), name.size());
+    shard.preload.push_back({name.substr(0, slash), name.substr(std::min(slash + 1, name.size()))});
+  }
   if (text.cp) {
     shard.control_plane = text.cp->base_url;
     shard.token = text.cp->token;

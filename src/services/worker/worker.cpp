@@ -40,7 +40,7 @@ Worker::Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const 
     return found == statuses_.end() ? nullptr : found->second;
   };
   pool_ = std::make_unique<InferencePool>(scheduler_, reporter_, std::move(detectors), status_of,
-                                          settings_.inference_threads);
+                                          settings_.inference_threads, shard.preload);
   for (const Source& source : shard.sources) add(source);
 }
 

@@ -139,6 +139,7 @@ struct StartWorker {
   shard::ShardNumber shard = 0;
   bool standby = false;
   std::vector<camera::Config> sources = {};  // without a lease: standby ones
+  std::vector<camera::Model> models = {};    // in use on this runner: loaded before they are needed
 };
 struct KillWorker {
   WorkerNumber worker = 0;

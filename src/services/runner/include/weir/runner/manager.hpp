@@ -116,7 +116,7 @@ class Manager {
   boost::asio::steady_timer time_, cameras_due_, ended_;
   bool registered_ = false, stopping_ = false;
   std::optional<int> code_;
-  Instant started_{};
+  size_t remembered_ = 0;  // what was written to disk last
 };
 
 }  // namespace weir::runner

@@ -18,7 +18,9 @@ using StatusOf = std::function<std::shared_ptr<CameraStatus>(const CameraId&)>;
 
 class InferencePool {
  public:
-  InferencePool(Scheduler& scheduler, Reporter& reporter, DetectorFactory make, StatusOf status_of, int threads);
+  // `preload`: models that every thread loads before it takes its first picture.
+  InferencePool(Scheduler& scheduler, Reporter& reporter, DetectorFactory make, StatusOf status_of, int threads,
+                std::vector<camera::Model> preload = {});
   ~InferencePool();
   InferencePool(const InferencePool&) = delete;
   void stop();
@@ -30,6 +32,7 @@ class InferencePool {
   Reporter& reporter_;
   const DetectorFactory make_;
   const StatusOf status_of_;
+  const std::vector<camera::Model> preload_;
   mutable std::mutex mutex_;
   RateMeter meter_;
   std::vector<std::jthread> threads_;

@@ -43,6 +43,7 @@ struct ShardConfig {
   std::string control_plane = {};            // base URL of the bus; "" where events are printed
   Secret token = {};
   std::optional<double> report_interval_s = {};
+  std::vector<camera::Model> preload = {};   // loaded before the first picture asks for them
   bool standby = false;                      // decode and be ready, but say nothing until activated
   Secret control_token = {};                 // for the local endpoints; made by the worker where absent
   std::string crash_file = {};               // where the camera of a crashed thread is written
