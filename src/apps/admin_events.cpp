@@ -11,6 +11,7 @@ namespace weir::apps {
 namespace {
 
 std::atomic<bool> g_stop{false};
+std::string g_pattern = "#";  // where none is given
 
 std::string text_of(const json::value& object, std::string_view field) {
   return object.is_object() && object.get_object().contains(field) ? cell(object, field) : std::string();
@@ -42,7 +43,7 @@ std::string line_of(const json::value& event) {
 
 std::string target_of(const Arguments& arguments, const std::string& after, std::string_view more) {
   std::string target = "/v1/events";
-  add_query(target, "pattern", arguments.has("<pattern>") ? arguments.text("<pattern>") : "#");
+  add_query(target, "pattern", arguments.has("<pattern>") ? arguments.text("<pattern>") : g_pattern);
   add_query(target, "after", after);
   return target + std::string(more);
 }
@@ -112,6 +113,11 @@ Result<int> events(const Arguments& arguments) {
   return arguments.has("follow") ? follow(arguments) : print_kept(arguments);
 }
 
+Result<int> lease_events(const Arguments& arguments) {
+  g_pattern = "lease.#";
+  return events(arguments);
+}
+
 }  // namespace
 
 std::vector<Command> event_commands() {
@@ -122,7 +128,14 @@ std::vector<Command> event_commands() {
            with_api_options({{"<pattern>", "PATTERN", "AMQP topic pattern over routing keys: * is one word, # any number"},
                              {"follow", "", "Go on until Ctrl-C; reconnects and misses nothing"},
                              {"after", "CURSOR", "Begin after this event; 0 is the oldest that is kept"}}),
-           events}};
+           events},
+          {"lease events",
+           "Show who took, released or lost which camera",
+           "weir lease events --follow",
+           "admin",
+           with_api_options({{"follow", "", "Go on until Ctrl-C; reconnects and misses nothing"},
+                             {"after", "CURSOR", "Begin after this event; 0 is the oldest that is kept"}}),
+           lease_events}};
 }
 
 }  // namespace weir::apps

@@ -112,7 +112,7 @@ class Parent {
     code_ = code >= 128 ? 1 : code;
     if (code != 0) log::error("runner.manager_ended", "the manager ended").with("exit_code", code);
     signals_.cancel();
-    lifeline_.cancel();
+    if (lifeline_.is_open()) lifeline_.cancel();
     if (!kill_everything_below()) {
       log::error("runner.stuck", "a child cannot be ended: its leases are left to expire");
       co_return;

@@ -142,8 +142,9 @@ constexpr SettingSpec kTable[] = {
     {"drain_timeout_s", Kind::number, "60", "s",
      "How long a runner that was asked to stop may take to hand its cameras over; what is left then is let go at once.",
      "runner up", 1, 86400},
-    {"cpu_high_pct", Kind::number, "95", "%",
-     "Above this load of the machine, for ten seconds, a runner takes no further cameras.", "runner up", 1, 100},
+    {"cpu_high_pct", Kind::number, "100", "%",
+     "Above this load of the machine, for ten seconds, a runner takes no further cameras; 100 means never, because a busy "
+     "runner that takes over is better than none.", "runner up", 1, 100},
     {"mem_high_pct", Kind::number, "92", "%",
      "Above this use of the machine's memory a runner takes no further cameras.", "runner up", 1, 100},
     {"runner_tenant", Kind::text, "", "id", "A runner takes cameras of this tenant only; empty means all.", "runner"},

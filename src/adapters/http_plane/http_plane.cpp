@@ -162,9 +162,14 @@ asio::awaitable<Result<LentToken>> HttpPlane::worker_token(BootId boot) {
                        .expires = clock_.wall() + kTokenLife};
     co_return LentToken{config_.key->sign(claims), kTokenLife};
   }
-  CO_TRY(token, co_await runner_token());
+  // A token that was bought with a key lends its own end to what it buys; the key itself does not.
+  Secret with = config_.api_key;
+  if (with.empty()) {
+    CO_TRY(token, co_await runner_token());
+    with = token;
+  }
   json::object body{{"role", "worker"}, {"boot_id", boot.str()}};
-  CO_TRY(bought, co_await buy(token, std::move(body)));
+  CO_TRY(bought, co_await buy(with, std::move(body)));
   co_return LentToken{bought.token, bought.expires - clock_.wall()};
 }
 
