@@ -24,6 +24,8 @@ std::string short_text(const json::value& payload) {
     std::string text = seen_text(*seen);
     return text.empty() ? "nothing" : text;
   }
+  if (payload.get_object().contains("boot_id"))
+    return fmt::format("{} version {} {}", text_of(payload, "runner_id"), text_of(payload, "version"), text_of(payload, "reason"));
   std::string out;
   for (std::string_view field : {"state", "code", "detail", "streams_owned", "fps"})
     if (std::string text = text_of(payload, field); !text.empty())

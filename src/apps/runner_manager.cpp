@@ -95,7 +95,7 @@ class ManagerProcess {
   asio::signal_set signals_{io_};
   asio::posix::stream_descriptor parent_{io_};
   int code_ = 50;
-  bool stopping_ = false;
+  std::optional<Instant> stopping_since_;
 };
 
 Status ManagerProcess::connect() {
@@ -164,8 +164,10 @@ void ManagerProcess::wait_for_signal() {
     if (signal == SIGHUP) {
       read_log_level_again();
     } else {
-      if (std::exchange(stopping_, true)) ::_exit(128 + signal);
-      manager_->stop(settings_.duration("drain_timeout_s"));
+      // A supervisor that signals the whole group, and the parent that passes its own on, mean one and the same stop.
+      if (stopping_since_ && clock_.now() > *stopping_since_ + 2s) ::_exit(128 + signal);
+      if (!stopping_since_) manager_->stop(settings_.duration("drain_timeout_s"));
+      if (!stopping_since_) stopping_since_ = clock_.now();
     }
     wait_for_signal();
   });

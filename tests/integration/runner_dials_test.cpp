@@ -20,10 +20,12 @@ class RunnerDials : public ::testing::Test {
     if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
   }
   void start(int cameras, int capacity, double refill_per_min) {
-    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = cameras, .profile = kTiny,
-                                                  .camera = {{"model", {{"detector", "none"}}}},
-                                                  .runner_flags = {"--capacity-streams", "40"},
-                                                  .refill_per_min = refill_per_min, .capacity = capacity});
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = cameras,
+                                                        .profile = kTiny,
+                                                        .camera = {{"model", {{"detector", "none"}}}},
+                                                        .runner_flags = {"--capacity-streams", "40"},
+                                                        .refill_per_min = refill_per_min,
+                                                        .capacity = capacity});
   }
   std::unique_ptr<RunnerFleet> fleet_;
 };
@@ -40,10 +42,12 @@ TEST_F(RunnerDials, HundredCamerasOfOneSite_AreDialledWithinTheSitesBudget) {
   std::ranges::sort(first);
   for (size_t i = 0; i < first.size(); ++i)
     EXPECT_LE(static_cast<double>(i + 1), 10 + 2 * first[i]) << "dial " << i + 1 << " after " << first[i] << " s";
-  std::printf("dials: %zu first connects in 20 s, the first after %.2f s\n", first.size(), first.empty() ? 0 : first[0]);
+  std::printf("dials: %zu first connects in 20 s, the first after %.2f s\n", first.size(),
+              first.empty() ? 0 : first[0]);
   EXPECT_GE(first.size(), 35u) << "the budget is not used\n" << fleet_->report();
   int owned = 0;
-  for (const char* id : {"r1", "r2", "r3"}) owned += static_cast<int>(fleet_->runner(id).state()["owned"].to_number<int>());
+  for (const char* id : {"r1", "r2", "r3"})
+    owned += static_cast<int>(fleet_->runner(id).state()["owned"].to_number<int>());
   EXPECT_EQ(owned, 100) << "leases do not wait for the budget";
 }
 
@@ -55,14 +59,16 @@ TEST_P(RunnerReboot, Of40CamerasRecorder_SeesNoMoreDialsAtOnceThanTheLimiterAllo
   fleet_->add("r1");
   ASSERT_TRUE(fleet_->all_stream(30s)) << fleet_->report();
   fleet_->camsim().child().call(net::Method::del, "/v1/dials");
-  fleet_->camsim().recorder_fault("recorder-1", {{"kind", GetParam()}, {"for_s", 7}});
+  fleet_->camsim().recorder_fault("recorder-1", {{"kind", GetParam()}, {"for_s", 6}});
   ASSERT_TRUE(eventually(45s, [&] {
     boost::json::value all = fleet_->camsim().dials();
-    return std::ranges::count_if(all.at("dials").as_array(), [](const auto& dial) { return dial.at("outcome") == "playing"; }) >= 40;
+    return std::ranges::count_if(all.at("dials").as_array(),
+                                 [](const auto& dial) { return dial.at("outcome") == "playing"; }) >= 40;
   })) << fleet_->report();
   boost::json::value all = fleet_->camsim().dials();
   std::int64_t peak = all.at("peak_concurrent_connects").at("recorder-1").to_number<std::int64_t>();
-  std::printf("dials: %zu after the fault, at most %lld at once\n", all.at("dials").as_array().size(), static_cast<long long>(peak));
+  std::printf("dials: %zu after the fault, at most %lld at once\n", all.at("dials").as_array().size(),
+              static_cast<long long>(peak));
   EXPECT_LE(peak, 8);
   EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
 }

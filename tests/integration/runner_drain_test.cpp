@@ -15,9 +15,10 @@ class RunnerDrain : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
-    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{
-        .cameras = 6, .profile = "width=384,height=288,fps=5,keyframe_s=1,seconds=10",
-        .camera = {{"model", {{"detector", "none"}}}}, .runner_flags = {"--status-summary-interval-s", "0.5"}});
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = 6,
+                                                        .profile = "width=384,height=288,fps=5,keyframe_s=1,seconds=10",
+                                                        .camera = {{"model", {{"detector", "none"}}}},
+                                                        .runner_flags = {"--status-summary-interval-s", "0.5"}});
     fleet_->add("r1");
     ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
     fleet_->add("r2", {"--deployment-version", "next"});
@@ -25,7 +26,8 @@ class RunnerDrain : public ::testing::Test {
     before_ = fleet_->versions();
     ASSERT_TRUE(eventually(10s, [&] {
       fleet_->history().read(fleet_->plane());
-      return std::ranges::none_of(fleet_->cameras(), [&](const auto& camera) { return fleet_->history().captures(camera).empty(); });
+      return std::ranges::none_of(fleet_->cameras(),
+                                  [&](const auto& camera) { return fleet_->history().captures(camera).empty(); });
     }));
   }
   // From the last picture that the old owner spoke of to the new owner's STREAMING.
@@ -42,13 +44,15 @@ class RunnerDrain : public ::testing::Test {
       gaps.push_back(seconds(*again - last));
     }
     std::ranges::sort(gaps);
-    std::printf("drain: %zu cameras, gap median %.2f s, most %.2f s\n", gaps.size(), gaps[gaps.size() / 2], gaps.back());
+    std::printf("drain: %zu cameras, gap median %.2f s, most %.2f s\n", gaps.size(), gaps[gaps.size() / 2],
+                gaps.back());
     EXPECT_LT(gaps.back(), 3);
   }
   void expect_clean_exits() {
     std::string log = fleet_->runner("r1").log();
     size_t exits = 0;
-    for (size_t at = log.find("\"event\":\"worker.exited\""); at != std::string::npos; at = log.find("\"event\":\"worker.exited\"", at + 1)) {
+    for (size_t at = log.find("\"event\":\"worker.exited\""); at != std::string::npos;
+         at = log.find("\"event\":\"worker.exited\"", at + 1)) {
       std::string line = log.substr(log.rfind('\n', at) + 1, log.find('\n', at) - log.rfind('\n', at) - 1);
       EXPECT_NE(line.find("\"exit_code\":0"), std::string::npos) << line;
       ++exits;
@@ -60,7 +64,8 @@ class RunnerDrain : public ::testing::Test {
 };
 
 TEST_F(RunnerDrain, Soft_HandsEverythingOver_AndTheRunnerStaysWithoutCameras) {
-  Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", "soft"}}, fleet_->plane().token("admin"));
+  Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", "soft"}},
+                                     fleet_->plane().token("admin"));
   ASSERT_EQ(asked.status, 200) << asked.text;
   ASSERT_TRUE(fleet_->all_stream(25s, {"r2"})) << fleet_->report();
   Runner& r1 = fleet_->runner("r1");
@@ -82,7 +87,8 @@ TEST_F(RunnerDrain, Sigterm_HandsEverythingOver_AndEndsWithZero) {
 }
 
 TEST_F(RunnerDrain, Hard_LetsGoOfEverythingAtOnce) {
-  Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", "hard"}}, fleet_->plane().token("admin"));
+  Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", "hard"}},
+                                     fleet_->plane().token("admin"));
   ASSERT_EQ(asked.status, 200) << asked.text;
   ASSERT_TRUE(fleet_->all_stream(10s, {"r2"})) << fleet_->report();
   EXPECT_TRUE(eventually(5s, [&] { return fleet_->runner("r1").workers().empty(); }));

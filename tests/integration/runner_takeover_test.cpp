@@ -21,8 +21,8 @@ class RunnerTakeover : public ::testing::Test {
   }
   void start(int cameras, std::vector<std::string> runner_flags = {}) {
     runner_flags.insert(runner_flags.end(), {"--lease-retry-interval-s", "60"});  // news alone must bring the takeover
-    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = cameras, .camera = {{"model", {{"detector", "none"}}}},
-                                                  .runner_flags = std::move(runner_flags)});
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{
+        .cameras = cameras, .camera = {{"model", {{"detector", "none"}}}}, .runner_flags = std::move(runner_flags)});
   }
   // Each camera's time from the kill to its STREAMING under a later version.
   std::vector<double> dark(const std::function<void()>& kill, Duration limit) {
@@ -33,7 +33,8 @@ class RunnerTakeover : public ::testing::Test {
     EXPECT_TRUE(eventually(limit, [&] {
       fleet_->history().read(fleet_->plane());
       for (const std::string& camera : fleet_->cameras())
-        if (auto back = fleet_->history().streaming_above(camera, before.at(camera))) dark[camera] = seconds(*back - killed);
+        if (auto back = fleet_->history().streaming_above(camera, before.at(camera)))
+          dark[camera] = seconds(*back - killed);
       between_looks();
       return dark.size() == fleet_->cameras().size();
     })) << fleet_->report();
@@ -106,10 +107,12 @@ TEST_F(RunnerTakeover, KilledRunnerStartedAgainInItsFolder_StreamsAtOnce_NotAfte
   std::vector<std::vector<double>> kills;
   for (int i = 0; i < 2; ++i) {
     ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
-    kills.push_back(dark([&] {
-      runner.kill_everything();
-      runner.start();
-    }, 30s));
+    kills.push_back(dark(
+        [&] {
+          runner.kill_everything();
+          runner.start();
+        },
+        30s));
   }
   expect_below("killed runner started again", kills, 6);
   fleet_->history().expect_one_voice();
@@ -134,8 +137,10 @@ TEST_F(RunnerTakeover, SecondRunnerInTheSameFolder_IsRefused) {
   start(1);
   Runner& runner = fleet_->add("r1");
   std::string said = fleet_->folder().path() + "/said";
-  int code = std::system(fmt::format("{} runner --state-dir {} --control-plane-url {} --auth-secret-file {}/auth.secret >{} 2>&1",
-                                     WEIR_BINARY, runner.folder(), fleet_->plane().url(), fleet_->folder().path(), said).c_str());
+  int code = std::system(
+      fmt::format("{} runner --state-dir {} --control-plane-url {} --auth-secret-file {}/auth.secret >{} 2>&1",
+                  WEIR_BINARY, runner.folder(), fleet_->plane().url(), fleet_->folder().path(), said)
+          .c_str());
   EXPECT_NE(code, 0);
   EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
 }

@@ -85,7 +85,8 @@ struct FaultProxy::State {
     asio::steady_timer timer(io);
     for (;;) {
       boost::system::error_code failed;
-      size_t got = co_await from.async_read_some(asio::buffer(piece), asio::redirect_error(asio::use_awaitable, failed));
+      size_t got =
+          co_await from.async_read_some(asio::buffer(piece), asio::redirect_error(asio::use_awaitable, failed));
       if (failed) break;
       if (Duration pause = draw_delay(); pause > 0us) {
         timer.expires_after(pause);
@@ -95,7 +96,8 @@ struct FaultProxy::State {
         link->lossy = true;
         continue;
       }
-      co_await asio::async_write(to, asio::buffer(piece.data(), got), asio::redirect_error(asio::use_awaitable, failed));
+      co_await asio::async_write(to, asio::buffer(piece.data(), got),
+                                 asio::redirect_error(asio::use_awaitable, failed));
       if (failed) break;
     }
     // An end is an end in both directions here: neither side half-closes. A black hole does not pass it on.

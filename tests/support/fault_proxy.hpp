@@ -1,7 +1,8 @@
 // FaultProxy: a TCP proxy on loopback that can be told to misbehave, between a runner and its control plane.
 //
-// Faults act at once, on connections that are open and on new ones. A connection that lost bytes is reset when the fault
-// ends, because what would follow makes no sense. Runs on a thread of its own; its methods may be called from any thread.
+// Faults act at once, on connections that are open and on new ones. A connection that lost bytes is reset when the
+// fault ends, because what would follow makes no sense. Runs on a thread of its own; its methods may be called from any
+// thread.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -12,10 +13,10 @@
 namespace weir::test {
 
 struct Fault {
-  bool cut = false;                     // connections are reset, new ones too
+  bool cut = false;                         // connections are reset, new ones too
   bool lose_up = false, lose_down = false;  // bytes towards the control plane, or from it, vanish: both is a black hole
-  Duration delay{};                     // of every piece in each direction
-  Duration jitter{};                    // the delay is longer or shorter by up to this much
+  Duration delay{};                         // of every piece in each direction
+  Duration jitter{};                        // the delay is longer or shorter by up to this much
 };
 
 class FaultProxy {

@@ -45,6 +45,7 @@ boost::json::array one_recorder(int cameras, const std::string& profile) {
 }
 
 std::string database_for(const FleetOptions& options, const std::string& folder) {
+  if (!options.database.empty()) return options.database;
   if (!options.postgres) return "sqlite:" + folder + "/weir.db";
   auto server = PostgresServer::shared();
   WEIR_ASSERT(server);
@@ -57,7 +58,8 @@ std::string database_for(const FleetOptions& options, const std::string& folder)
 
 std::string fleet_needs() {
   return part("footage/vtest.avi").empty() || part("lib/libtensorflowlite_c.so").empty()
-             ? "footage or model could not be fetched" : "";
+             ? "footage or model could not be fetched"
+             : "";
 }
 
 void let_last(Duration time) {
@@ -151,7 +153,8 @@ int Runner::manager() const {
 std::vector<int> Runner::workers() const {
   std::vector<int> found;
   for (int pid : processes())
-    if (auto words = words_of(pid); !words.empty() && words[0].ends_with("weir-worker") && !ended(pid)) found.push_back(pid);
+    if (auto words = words_of(pid); !words.empty() && words[0].ends_with("weir-worker") && !ended(pid))
+      found.push_back(pid);
   return found;
 }
 
@@ -218,13 +221,15 @@ int Runner::wait(Duration limit) {
 
 RunnerFleet::RunnerFleet(FleetOptions options) : options_(std::move(options)) {
   bool own = !options_.recorders.empty();
-  camsim_ = std::make_unique<Camsim>(folder_, own ? options_.recorders : one_recorder(options_.cameras, options_.profile));
+  camsim_ =
+      std::make_unique<Camsim>(folder_, own ? options_.recorders : one_recorder(options_.cameras, options_.profile));
   plane_ = std::make_unique<WeirProcess>(folder_.path(), database_for(options_, folder_.path()), options_.plane_flags);
   EXPECT_EQ(plane_->post("/v1/tenants", {{"tenant_id", "t1"}}).status, 201);
   Reply site = plane_->post("/v1/sites", {{"site_id", "s1"}, {"tenant_id", "t1"}});
   EXPECT_EQ(site.status, 201) << site.text;
-  Reply budget = plane_->call(net::Method::put, "/v1/sites/s1/budget",
-                              {{"capacity", options_.capacity}, {"refill_rate", options_.refill_per_min}}, plane_->token("admin"));
+  Reply budget =
+      plane_->call(net::Method::put, "/v1/sites/s1/budget",
+                   {{"capacity", options_.capacity}, {"refill_rate", options_.refill_per_min}}, plane_->token("admin"));
   EXPECT_EQ(budget.status, 200) << budget.text;
   for (int n = 1; n <= options_.cameras; ++n) register_camera(fmt::format("cam-{}", n));
 }
@@ -241,11 +246,11 @@ void RunnerFleet::register_camera(const std::string& camera, boost::json::object
   if (std::ranges::count(cameras_, camera) == 0) cameras_.push_back(camera);
 }
 
-std::unique_ptr<Runner> RunnerFleet::make(const std::string& id, const std::string& folder, std::vector<std::string> more,
-                                    std::string url, std::string api_key) const {
+std::unique_ptr<Runner> RunnerFleet::make(const std::string& id, const std::string& folder,
+                                          std::vector<std::string> more, std::string url, std::string api_key) const {
   std::vector<std::string> flags{"--control-plane-url", url.empty() ? plane_->url() : url, "--prom-manager-port", "0",
-                                 "--prom-worker-port", "0", "--models-dir", part("models"), "--library-dir", part("lib"),
-                                 "--log-level", "debug",
+                                 "--prom-worker-port", "0", "--models-dir", part("models"), "--library-dir",
+                                 part("lib"), "--log-level", "debug",
                                  // Other tests and compilers keep this machine busy.
                                  "--cpu-high-pct", "100", "--mem-high-pct", "100"};
   if (api_key.empty()) flags.insert(flags.end(), {"--auth-secret-file", folder_.path() + "/auth.secret"});
@@ -310,7 +315,8 @@ std::string RunnerFleet::report() {
   std::string out = "leases: " + plane_->get("/v1/leases?held=false").text + "\n";
   for (const auto& [id, runner] : runners_) {
     std::string log = runner->log();
-    out += fmt::format("---- {}: {}\n{}\n", id, json::to_text(runner->state()), log.substr(log.size() - std::min<size_t>(log.size(), 6000)));
+    out += fmt::format("---- {}: {}\n{}\n", id, json::to_text(runner->state()),
+                       log.substr(log.size() - std::min<size_t>(log.size(), 6000)));
   }
   return out;
 }

@@ -62,13 +62,14 @@ class Runner {
 struct FleetOptions {
   int cameras = 2;
   std::string profile = "fps=10,keyframe_s=1,seconds=20";
-  boost::json::object camera = {};               // fields of every camera
+  boost::json::object camera = {};  // fields of every camera
   std::vector<std::string> plane_flags = {};
   std::vector<std::string> runner_flags = {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1"};
-  double refill_per_min = 6000;                  // of the site's dials
+  double refill_per_min = 6000;  // of the site's dials
   int capacity = 1000;
-  bool postgres = false;
-  boost::json::array recorders = {};             // instead of one recorder with `cameras` cameras
+  bool postgres = false;              // a new database on the shared server
+  std::string database = {};          // instead: this one
+  boost::json::array recorders = {};  // instead of one recorder with `cameras` cameras
 };
 
 class RunnerFleet {

@@ -22,9 +22,12 @@ std::int64_t number_in(const boost::json::object& o, std::string_view name, std:
 
 Accepted read_event(const boost::json::object& item) {
   const boost::json::object& payload = item.at("payload").as_object();
-  Accepted out{.camera = text_in(payload, "camera_uuid"), .runner = text_in(payload, "runner_id"),
-               .state = text_in(payload, "state"), .event_id = text_in(payload, "event_id"),
-               .version = number_in(payload, "lease_version", 0), .captured = from_iso(text_in(payload, "last_frame_ts"))};
+  Accepted out{.camera = text_in(payload, "camera_uuid"),
+               .runner = text_in(payload, "runner_id"),
+               .state = text_in(payload, "state"),
+               .event_id = text_in(payload, "event_id"),
+               .version = number_in(payload, "lease_version", 0),
+               .captured = from_iso(text_in(payload, "last_frame_ts"))};
   std::string key = text_in(item, "routing_key");
   size_t dot = key.find('.');
   out.kind = key.starts_with("detections.") ? "detections" : key.substr(0, key.find('.', dot + 1));
@@ -73,8 +76,9 @@ void History::expect_one_voice() const {
 
 std::optional<WallTime> History::streaming_above(const std::string& camera, std::int64_t version) const {
   for (const Accepted& event : events_)
-    if (event.kind == "stream.status" && event.camera == camera && event.version > version && event.state == "STREAMING")
-      return event.ts;
+    if (event.kind == "stream.status" && event.camera == camera && event.version > version &&
+        event.state == "STREAMING")
+      return event.stored;
   return std::nullopt;
 }
 
@@ -86,8 +90,8 @@ std::vector<WallTime> History::captures(const std::string& camera) const {
 }
 
 size_t History::count(const std::string& kind, const std::string& camera) const {
-  return static_cast<size_t>(
-      std::ranges::count_if(events_, [&](const Accepted& e) { return e.kind == kind && (camera.empty() || e.camera == camera); }));
+  return static_cast<size_t>(std::ranges::count_if(
+      events_, [&](const Accepted& e) { return e.kind == kind && (camera.empty() || e.camera == camera); }));
 }
 
 }  // namespace weir::test

@@ -15,7 +15,7 @@
 namespace weir::test {
 
 struct Accepted {
-  std::string kind;    // "detections", "stream.status", "stream.error", "runner.heartbeat" …
+  std::string kind;  // "detections", "stream.status", "stream.error", "runner.heartbeat" …
   std::string camera, runner, state, event_id;
   std::int64_t version = 0;
   std::optional<WallTime> captured;  // of the picture that it speaks of
@@ -27,11 +27,13 @@ struct Accepted {
 class History {
  public:
   void read(const WeirProcess& plane);
+  void add(Accepted event) { events_.push_back(std::move(event)); }
   const std::vector<Accepted>& events() const { return events_; }
 
   // Accepted versions of a camera never fall, capture times of two versions never overlap, no event came twice.
   void expect_one_voice() const;
-  // When the camera was first said to stream under a version above this one.
+  // When the bus first took it that the camera streams under a version above this one: a worker that stood by knew
+  // earlier, and was not heard.
   std::optional<WallTime> streaming_above(const std::string& camera, std::int64_t version) const;
   // Pictures that a camera's events speak of, in order of capture, without repetition.
   std::vector<WallTime> captures(const std::string& camera) const;

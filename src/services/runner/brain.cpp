@@ -246,8 +246,13 @@ void Brain::on(const WorkerHeard& event) {
   found->second.heard = moment_.now;
   found->second.looked_at = true;
   found->second.streaming.clear();
-  for (const SeenCamera& seen : event.cameras)
+  found->second.unseen.clear();
+  for (const SeenCamera& seen : event.cameras) {
     if (seen.streaming) found->second.streaming.insert(seen.camera);
+    auto camera = cameras_.find(seen.camera);
+    bool detects = camera != cameras_.end() && camera->second.wish.config.model.detector != "none";
+    if (detects && !seen.inferred) found->second.unseen.insert(seen.camera);
+  }
   learn_sessions(event);
   compare_with(event);
   for (const SeenCamera& seen : event.cameras)

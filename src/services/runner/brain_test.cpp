@@ -194,6 +194,23 @@ TEST(Brain, ANewModel_ComesWithANewWorker_AndNobodySpeaksTwice) {
   EXPECT_EQ(activated, 3);
 }
 
+TEST(Brain, AGreenWhoseDetectorIsNotLoaded_IsWaitedFor_ButNotForEver) {
+  for (bool loads : {true, false}) {
+    Bench bench;
+    bench.list(cameras(1));
+    bench.pass(1s);
+    WorkerNumber blue = bench.speaker("c00");
+    CameraId camera = CameraId::trusted("c00");
+    bench.seen[camera] = {.camera = camera, .streaming = true, .inferred = false};
+    bench.feed(BinaryChanged{});
+    bench.pass(5s);
+    EXPECT_EQ(bench.speaker("c00"), blue) << "it would be blind meanwhile";
+    bench.seen[camera].inferred = loads;
+    bench.pass(loads ? 500ms : 8s);
+    EXPECT_NE(bench.speaker("c00"), blue);
+  }
+}
+
 TEST(Brain, AGreenThatDoesNotGetReady_LeavesEverythingToBlue) {
   Bench bench({.rollout_times = {.ready_within = 5s}});
   bench.list(cameras(2));

@@ -73,6 +73,7 @@ SeenCamera seen_of(const json::object& camera) {
   if (const auto* id = camera.if_contains("camera_uuid")) out.camera = CameraId::trusted(std::string(id->get_string()));
   if (const auto* state = camera.if_contains("state")) out.streaming = *state == "STREAMING";
   out.failures = number_in(camera, "errors");
+  out.inferred = number_in(camera, "inferred") > 0;
   const json::value* error = camera.if_contains("error");
   const json::value* code = error != nullptr && error->is_object() ? error->get_object().if_contains("code") : nullptr;
   if (code != nullptr && code->is_string())

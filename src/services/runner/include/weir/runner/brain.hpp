@@ -102,6 +102,7 @@ struct SeenCamera {
   bool streaming = false;
   std::int64_t failures = 0;  // failed dials since it was added
   std::optional<restart::StreamErrorCode> error = {};
+  bool inferred = true;       // a picture of it went through the detector
 };
 struct WorkerHeard {
   WorkerNumber worker = 0;
@@ -254,6 +255,7 @@ class Brain {
     int binary = 0;
     bool looked_at = false;
     std::set<CameraId> streaming = {};        // as it said last
+    std::set<CameraId> unseen = {};           // no picture of these went through its detector yet
     Instant started{}, heard{};
     std::uint64_t extending = 0;
     Instant extend_at{};                      // not before, after a failure

@@ -37,7 +37,7 @@ struct ManagerSettings {
   Duration heartbeat = 1s;
   Duration camera_poll = 5s;            // beside the feed
   Duration worker_look = 500ms;
-  double cpu_high_pct = 95, mem_high_pct = 92;
+  double cpu_high_pct = 100, mem_high_pct = 92;
   std::function<Usage(const std::vector<int>& pids)> usage;
   std::function<void(const BootId& boot, const Secret& will)> on_will;  // for whoever outlives this process
   std::function<void(const Secret& token)> use_bus_token;
