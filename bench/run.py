@@ -16,12 +16,13 @@ import traceback
 sys.dont_write_bytecode = True  # the checkout stays as it was
 
 import events  # noqa: E402
+import failover  # noqa: E402
 import leases  # noqa: E402
 import report  # noqa: E402
 import worker  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BENCHMARKS = {"leases": leases.run, "events": events.run, "worker": worker.run}
+BENCHMARKS = {"leases": leases.run, "events": events.run, "worker": worker.run, "failover": failover.run}
 
 
 def main():
