@@ -2,7 +2,8 @@
 costs. Everything is measured from outside, with real processes.
 
 A camera streams again when a subscriber of the event feed has received its `stream.status` STREAMING under a later
-lease version: that counts the dial, the first picture and the way of the event too."""
+lease version: that counts the dial and the way of the event. A worker says so with the first packet, which need not be
+one that can be decoded: `first_event` is the time until an event tells of a picture."""
 import collections
 import os
 import random

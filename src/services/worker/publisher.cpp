@@ -228,6 +228,7 @@ void Publisher::fall_silent(Lane& lane) {
 }
 
 void Publisher::put_away(Lane& lane) {
+  lane.end_standby(false, settings_, counters_);
   lane.flying = 0;
   spill(lane);
   drop_queue(lane, Drop::queue_full);

@@ -168,6 +168,7 @@ void Publisher::accept(Outgoing event) {
   bool speaking = lane.voice == Voice::speaking;
   if (!speaking || !lane.tenure) {
     if (event.kind == EventKind::status) lane.edge = std::move(inner);
+    else if (speaking && event.kind == EventKind::detection) lane.stand_by({std::move(inner), event.decoded}, counters_);
     else counters_.drop(speaking ? Drop::no_lease : Drop::silent);
     return;
   }
@@ -192,6 +193,7 @@ void Publisher::begin(CameraId camera, lease::Version version, lease::Tenure ten
   lane.voice = Voice::speaking;
   if (reopen) take_over(lane, after);
   lane.begin_after(after, counters_);
+  if (!known) lane.end_standby(after.has_value(), settings_, counters_);
   settle(lane);
 }
 
@@ -221,6 +223,7 @@ void Publisher::end(const CameraId& camera, bool lost) {
   if (found == lanes_.end()) return;
   Lane& lane = *found->second;
   if (lost) {
+    lane.end_standby(false, settings_, counters_);
     drop_queue(lane, Drop::lost);
     if (lane.tenure) counters_.drop(Drop::lost, spool_.drop(camera, *lane.tenure));
   } else {

@@ -54,6 +54,22 @@ void Lane::spill(Spool& spool, PublisherCounters& counts) {
   }
 }
 
+void Lane::stand_by(Queued event, PublisherCounters& counts) {
+  constexpr size_t kMost = 32;
+  standby.push_back(std::move(event));
+  if (standby.size() <= kMost) return;
+  standby.pop_front();
+  counts.drop(Drop::no_lease);
+}
+
+void Lane::end_standby(bool cutover, const PublisherSettings& bounds, PublisherCounters& counts) {
+  for (Queued& each : std::exchange(standby, {})) {
+    if (!cutover) counts.drop(Drop::no_lease);
+    else if (too_early(each.event)) counts.drop(Drop::before_cutover);
+    else push(std::move(each), bounds, counts);
+  }
+}
+
 void Lane::begin_after(std::optional<WallTime> moment, PublisherCounters& counts) {
   after = moment;
   if (!after || flying > 0) return;

@@ -42,6 +42,11 @@ class Lane {
   // Live detections up to this moment were reported by whoever spoke before.
   void begin_after(std::optional<WallTime> moment, PublisherCounters& counts);
   bool too_early(const CameraEvent& event);
+  // Standing by: the last moments are kept, so that a cutover leaves no gap between two voices.
+  void stand_by(Queued event, PublisherCounters& counts);
+  // The first lease: what was seen after the moment where the voice before fell silent is said; without such a moment
+  // nothing is, because nobody knows what was said already.
+  void end_standby(bool cutover, const PublisherSettings& bounds, PublisherCounters& counts);
 
   const CameraId camera;
   std::uint64_t serial;  // another one when what was in flight no longer counts
@@ -54,6 +59,7 @@ class Lane {
   std::optional<WallTime> after;
   std::optional<WallTime> handed;   // the capture time of the last detection given to the bus
   std::optional<CameraEvent> edge;  // the latest status from before there was a tenure; sent first
+  std::deque<Queued> standby;       // detections from before there was a tenure
   std::deque<Queued> queue;
   size_t queue_bytes = 0;
   size_t flying = 0;                                                  // so many at the front of the queue are in flight

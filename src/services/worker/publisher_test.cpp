@@ -101,11 +101,11 @@ TEST(Publisher, WithoutALease_NothingIsSaid_TheLatestStatusGoesFirstLater) {
   rig.say(4, EventKind::error);
   rig.pass(10s);
   EXPECT_EQ(rig.bus.requests, 0);
-  EXPECT_EQ(rig.dropped(Drop::no_lease), 2u);
   rig.disk.logs[{kCam, kTenure}].events.push_back({EventKind::detection, "t", "k", "old", "{}"});
   rig.lease(11);
   rig.say(5);
   EXPECT_EQ(rig.heard(), (Ids{"3", "old", "5"}));
+  EXPECT_EQ(rig.dropped(Drop::no_lease), 2u);
 }
 
 TEST(Publisher, TenureWithoutAVersion_Spools) {
@@ -343,6 +343,17 @@ TEST(Publisher, AfterACutover_NoFrameOfTheOthersTimeIsSaid) {
   rig.say(2);
   EXPECT_EQ(rig.heard(), (Ids{"blue", "8", "3", "2"})) << "a wall clock set back later mutes nobody";
   EXPECT_EQ(rig.dropped(Drop::before_cutover), 4u);
+}
+
+// Between blue's last word and green's version lie tens of milliseconds, and pictures.
+TEST(Publisher, AfterACutover_WhatWasSeenWhileStandingBy_IsSaid_FromTheMomentTheOtherFellSilent) {
+  Rig rig;
+  for (int n = 1; n <= 100; ++n) rig.say(n);
+  EXPECT_EQ(rig.bus.requests, 0) << "without a version nothing is said";
+  rig.lease(12, 1h, kTenure, {}, WallTime(Duration(97)));
+  rig.say(101);
+  EXPECT_EQ(rig.heard(), (Ids{"98", "99", "100", "101"}));
+  EXPECT_EQ(rig.dropped(Drop::no_lease) + rig.dropped(Drop::before_cutover), 97u);
 }
 
 TEST(Publisher, SlowBus_DropsTheOldestDetections_KeepsStatus) {
