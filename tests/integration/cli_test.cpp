@@ -101,7 +101,7 @@ const std::vector<std::string> kCommands = {
     "site add",    "site list",     "site show",     "site budget",    "site remove",   "camera add",
     "camera list", "camera show",   "camera enable", "camera disable", "camera remove", "camera import", "camera test",
     "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "lease list",
-    "lease show",  "lease revoke",  "key add",       "key list",       "key revoke",
+    "lease show",  "lease revoke", "lease events",  "key add",       "key list",       "key revoke",
     "status",      "settings",      "version"};
 
 std::vector<std::string> words_of(const std::string& command) {
