@@ -97,7 +97,7 @@ void expect_complaint(const Ran& ran, int code, std::string_view part) {
 }
 
 const std::vector<std::string> kCommands = {
-    "up",          "control-plane", "token",         "tenant add",     "tenant list",   "tenant remove",
+    "up",          "control-plane", "runner",        "events",         "token",         "tenant add",     "tenant list",   "tenant remove",
     "site add",    "site list",     "site show",     "site budget",    "site remove",   "camera add",
     "camera list", "camera show",   "camera enable", "camera disable", "camera remove", "camera import", "camera test",
     "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "lease list",
@@ -139,7 +139,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
     }
     EXPECT_TRUE(has(overview, "  " + group + " ")) << group;
   }
-  EXPECT_EQ(listed, 27u);
+  EXPECT_EQ(listed, 28u);
 }
 
 TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {
