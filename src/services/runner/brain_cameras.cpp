@@ -116,6 +116,16 @@ bool Brain::may_have(const Camera& camera) const {
          camera.holder.phase == Phase::holding;
 }
 
+// A quorum is enough to begin to move; a camera that green does not show yet stays with blue a little longer.
+bool Brain::waits_for_green(const Camera& camera, const Shard& shard) const {
+  const CameraId& id = camera.holder.camera;
+  if (camera.on != shard.blue || !running(shard.blue) || !workers_.contains(shard.green)) return false;
+  const Worker& green = workers_.at(shard.green);
+  bool delivered = !green.sources.contains(id) || shows(green, id);
+  bool patient = moment_.now + policy_.rollout_times.ready_within / 2 < shard.rollout.deadline;
+  return patient && workers_.at(shard.blue).streaming.contains(id) && !delivered;
+}
+
 // The worker that should speak for it now; 0 where there is none yet.
 WorkerNumber Brain::target_of(const Camera& camera) const {
   auto assigned = assignment_.find(camera.holder.camera);
@@ -124,7 +134,7 @@ WorkerNumber Brain::target_of(const Camera& camera) const {
   if (found == shards_.end()) return 0;
   const Shard& shard = found->second;
   bool moving = shard.rollout.phase == rollout::Phase::moving || shard.rollout.phase == rollout::Phase::draining;
-  WorkerNumber target = moving && shard.green != 0 ? shard.green : shard.blue;
+  WorkerNumber target = moving && shard.green != 0 && !waits_for_green(camera, shard) ? shard.green : shard.blue;
   if (!running(target)) return 0;
   // In the blue/green way a camera joins with the next green, unless the worker is still being filled.
   const Worker& worker = workers_.at(target);

@@ -283,6 +283,28 @@ TEST(Brain, AWorkerThatDoesNotConfirmItsSilence_IsEndedBeforeAnotherSpeaks) {
   EXPECT_NE(bench.speaker("c00"), 0);
 }
 
+TEST(Brain, ACameraThatGreenDoesNotShowYet_StaysWithBlueALittleLonger) {
+  Bench bench;
+  bench.list(cameras(10));
+  bench.pass(1s);
+  WorkerNumber blue = bench.speaker("c00");
+  bench.feed(BinaryChanged{});
+  CameraId late = CameraId::trusted("c00");
+  auto look = [&](bool shows) {
+    for (auto& [number, process] : bench.processes) {
+      if (!process.alive || !process.standby) continue;
+      WorkerHeard heard{.worker = number};
+      for (const CameraId& camera : process.sources) heard.cameras.push_back({.camera = camera, .streaming = shows || camera != late});
+      bench.feed(heard);
+    }
+  };
+  look(false);
+  EXPECT_EQ(bench.speaker("c00"), blue) << "it would be dark until green has a picture";
+  EXPECT_NE(bench.speaker("c01"), blue) << "the others have moved";
+  look(true);
+  EXPECT_NE(bench.speaker("c00"), blue);
+}
+
 // Found by the simulator: the broken camera's green never got ready, so nobody ever found out that it was broken here.
 TEST(Brain, BlueGreen_ACameraThatDeliversNothing_DoesNotHoldTheOthersUp) {
   Bench bench({.rollout = rollout::Mode::bluegreen});

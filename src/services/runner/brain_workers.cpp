@@ -177,19 +177,23 @@ bool Brain::needs_rollout(shard::ShardNumber number, const Shard& shard) const {
   return false;
 }
 
-// What blue delivers now must go on; a camera that nobody gets pictures of must not hold the others up. Pictures arrive
-// before the model is loaded: a camera that moved then would be blind for so long. Where nothing moves none is looked
-// at, so that is waited for with patience only.
+// Pictures arrive before the model is loaded: a camera that moved then would be blind for so long. Where nothing moves
+// none is looked at, so that is waited for with patience only.
+bool Brain::shows(const Worker& green, const CameraId& camera) const {
+  bool patience_over = moment_.now >= green.started + kDetectorPatience;
+  return green.streaming.contains(camera) && (patience_over || !green.unseen.contains(camera));
+}
+
+// What blue delivers now must go on; a camera that nobody gets pictures of must not hold the others up.
 bool Brain::green_ready(const Shard& shard) const {
   const Worker& green = workers_.at(shard.green);
   auto blue = workers_.find(shard.blue);
   if (!green.looked_at || blue == workers_.end()) return green.looked_at;
-  bool patience_over = moment_.now >= green.started + kDetectorPatience;
   int wanted = 0, delivered = 0;
   for (const CameraId& camera : blue->second.streaming) {
     if (!green.sources.contains(camera)) continue;
     ++wanted;
-    delivered += green.streaming.contains(camera) && (patience_over || !green.unseen.contains(camera));
+    delivered += shows(green, camera);
   }
   return delivered * 100 >= policy_.quorum_pct * wanted;
 }

@@ -315,6 +315,7 @@ class Brain {
   void roll_out();
   bool needs_rollout(shard::ShardNumber number, const Shard& shard) const;
   bool green_ready(const Shard& shard) const;
+  bool shows(const Worker& green, const CameraId& camera) const;
   void learn_sessions(const WorkerHeard& event);
   void compare_with(const WorkerHeard& event);
   // cameras
@@ -326,6 +327,7 @@ class Brain {
   bool assigned_to(const CameraId& camera, shard::ShardNumber shard) const;
   bool needs_new_model(const Camera& camera) const;
   WorkerNumber target_of(const Camera& camera) const;
+  bool waits_for_green(const Camera& camera, const Shard& shard) const;
   void extend_leases();
   void check_reach(Camera& camera, const SeenCamera& seen);
   CameraPhase phase_of(const Camera& camera) const;
