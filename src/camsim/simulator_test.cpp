@@ -90,7 +90,8 @@ TEST_F(CamsimSimulator, Stream_ShowsEveryFrameOnce_OverTheLoopsEnd) {
     add(name, more, {.name = "r-" + name});
     Viewer viewer(url(name));
     expect_every_frame_once(viewer, name, 40, 15);
-    EXPECT_GE(camera(name).at("frames_sent").as_int64(), 40);
+    // The last one is counted when the server's thread is done with it, which may be after the viewer has it.
+    EXPECT_GE(camera(name).at("frames_sent").as_int64(), 39);
   }
 }
 
