@@ -133,7 +133,7 @@ void World::announce(const CameraId& camera, bool free, const RunnerId& by, Vers
   for (auto& node : nodes_) {
     if (node->down || !node->manager || lost(*node)) continue;
     auto m = node->manager;
-    in(latency(), [this, n = node.get(), m, news = runner::LeaseNews{camera, free, false, by, version}] {
+    in(latency(), [this, n = node.get(), m, news = runner::LeaseNews{camera, free, by, version}] {
       if (now_ < n->cut_in_until) return;
       deliver(m, [this, n, m, news] { feed(*n, m, news); });
     });

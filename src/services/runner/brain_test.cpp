@@ -149,7 +149,7 @@ TEST(Brain, ARevokedLease_StopsTheCameraAsSoonAsTheStoreSaysSo) {
   bench.list(cameras(1));
   bench.pass(1s);
   bench.rows[CameraId::trusted("c00")] = {"other", {++bench.counter}, {}};
-  bench.feed(LeaseNews{.camera = CameraId::trusted("c00"), .free = true, .revoked = true, .version = {bench.counter}});
+  bench.feed(LeaseNews{.camera = CameraId::trusted("c00"), .free = true, .version = {bench.counter}});
   bench.pass(100ms);
   EXPECT_EQ(bench.speaker("c00"), 0);
   EXPECT_TRUE(std::ranges::any_of(bench.told, [](const auto& t) { return t.what == Message::lose; }));

@@ -20,7 +20,6 @@ WorkerNumber Brain::start_worker(shard::ShardNumber shard, bool standby, const s
   WorkerNumber number = ++last_worker_;
   Worker& worker = workers_[number];
   worker.shard = shard;
-  worker.standby = standby;
   worker.binary = binary_;
   worker.started = worker.heard = moment_.now;
   StartWorker start{number, shard, standby};

@@ -297,7 +297,6 @@ void Manager::hear(const DeliveredEvent& event) {
   if (const json::value* version = said.if_contains("version"); version != nullptr && version->is_int64())
     news.version = {version->get_int64()};
   news.free = key.starts_with("lease.released.") || key.starts_with("lease.expired.") || key.starts_with("lease.revoked.");
-  news.revoked = key.starts_with("lease.revoked.");
   bool taken = key.starts_with("lease.granted.") || key.starts_with("lease.stolen.");
   if (news.free || taken) feed(news);
 }

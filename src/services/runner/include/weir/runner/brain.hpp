@@ -72,7 +72,6 @@ struct FlagsHeard {
 struct LeaseNews {
   CameraId camera;
   bool free = false;
-  bool revoked = false;  // ours, taken away by a person: `runner` and `version` say whose
   RunnerId runner = {};
   lease::Version version = {};
 };
@@ -249,7 +248,6 @@ class Brain {
   struct Worker {
     shard::ShardNumber shard = 0;
     WorkerPhase phase = WorkerPhase::starting;
-    bool standby = false;
     bool killed = false;
     bool filling = true;                      // has not had all its cameras yet
     int binary = 0;
