@@ -99,7 +99,7 @@ class ManagerProcess {
 };
 
 Status ManagerProcess::connect() {
-  http_plane::Config config{.urls = options_.control_planes, .runner = options_.runner, .api_key = options_.api_key,
+  http_plane::Config config{.url = options_.control_plane, .runner = options_.runner, .api_key = options_.api_key,
                             .token = options_.token};
   if (config.api_key.empty() && config.token.empty()) {
     std::string file = secret_file(settings_);
@@ -111,7 +111,7 @@ Status ManagerProcess::connect() {
   }
   TRY(plane, http_plane::HttpPlane::create(io_, clock_, std::move(config)));
   plane_ = std::move(plane);
-  TRY(bus, http_bus::HttpBus::create(io_, {.base_url = options_.control_planes[0], .token = Secret()}));
+  TRY(bus, http_bus::HttpBus::create(io_, {.base_url = options_.control_plane, .token = Secret()}));
   bus_ = std::move(bus);
   return ok();
 }
@@ -123,10 +123,6 @@ runner::ManagerSettings ManagerProcess::manager_settings() {
   out.filter = {self_.tenant, self_.site};
   out.worker_program = posix::helper_path("worker");
   out.worker_arguments = passed_on(settings_, "worker");
-  std::string dials = setting_flag("dial_concurrency");
-  if (auto given = std::ranges::find(out.worker_arguments, dials); given != out.worker_arguments.end())
-    out.worker_arguments.erase(given, given + 2);  // the manager divides it
-  out.dial_concurrency = static_cast<int>(settings_.integer("dial_concurrency"));
   out.folder = options_.folder;
   out.heartbeat = settings_.duration("heartbeat_interval_s");
   out.cpu_high_pct = settings_.number("cpu_high_pct");
@@ -142,7 +138,7 @@ runner::ManagerSettings ManagerProcess::manager_settings() {
     print_line(json::to_text(json::object{{"boot_id", boot.str()}, {"will", will.reveal()}}));
   };
   out.use_bus_token = [this](const Secret& token) { bus_->set_token(token); };
-  out.control_plane_url = [this] { return plane_->url(); };
+  out.control_plane_url = options_.control_plane;
   return out;
 }
 

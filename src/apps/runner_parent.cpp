@@ -142,9 +142,9 @@ class Parent {
     std::string text = json::to_text(body);
     std::string target = fmt::format("/v1/runners/{}/release-all", percent_encode(testament.runner.str()));
     Instant until = clock_.now() + limit;
-    for (size_t attempt = 0; clock_.now() < until; ++attempt) {
-      auto client = net::HttpClient::create(io_, options_.control_planes[attempt % options_.control_planes.size()]);
-      if (!client) co_return false;
+    auto client = net::HttpClient::create(io_, options_.control_plane);
+    if (!client) co_return false;
+    while (clock_.now() < until) {
       net::ClientRequest request{.method = net::Method::post, .target = target, .body = text, .timeout = 1s,
                                  .replayable = true};
       request.headers.emplace_back("Authorization", "Will " + testament.will.reveal());
@@ -198,16 +198,12 @@ Result<RunnerOptions> runner_options(const Settings& settings, const std::string
   std::string state_dir = settings.text("state_dir");
   out.folder = state_dir + "/runner";
   TRY(made, make_private_folder(out.folder));
-  std::string urls = settings.text("control_plane_url");
-  if (urls.empty()) {
+  out.control_plane = settings.text("control_plane_url");
+  if (out.control_plane.empty()) {
     auto found = read_file(endpoint_file(state_dir), 4096);
     if (!found) return usage_error("--control-plane-url is needed: no `weir up` runs in " + state_dir);
-    urls = trimmed(*found);
+    out.control_plane = trimmed(*found);
   }
-  std::istringstream list(urls);
-  for (std::string url; std::getline(list, url, ',');)
-    if (std::string one = trimmed(url); !one.empty()) out.control_planes.push_back(one);
-  if (out.control_planes.empty()) return usage_error("--control-plane-url names no address");
   out.api_key = settings.secret("api_key");
   if (!token_file.empty()) {
     TRY(token, read_file(token_file, 65536));

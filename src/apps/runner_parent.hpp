@@ -16,7 +16,7 @@ inline constexpr int kExitParentGone = 70;
 
 struct RunnerOptions {
   RunnerId runner;
-  std::vector<std::string> control_planes;
+  std::string control_plane;  // its URL, or several with commas between
   Secret api_key;
   Secret token;
   bool lifeline = false;  // it ends when its standard input does

@@ -32,7 +32,7 @@ constexpr SettingSpec kTable[] = {
      "The key that signs tokens, created with mode 0600 when absent; empty means state_dir/auth.secret.",
      "control-plane up token admin runner"},
     {"control_plane_url", Kind::text, "", "URL",
-     "The control plane that a client or runner asks; a runner takes several, separated by commas. Empty means the one "
+     "The control plane that a client or runner asks; several addresses of it have commas between. Empty means the one "
      "that `weir up` started in state_dir.", "admin runner"},
     {"lease_ttl_s", Kind::number, "6", "s",
      "How long a lease lasts without a renewal, as runners ask for it: shorter takes over sooner, longer forgives "
@@ -96,7 +96,7 @@ constexpr SettingSpec kTable[] = {
     {"stall_timeout_s", Kind::number, "4", "s",
      "A camera that sends no picture for this long counts as stalled and is dialled again.", "worker runner up", 0.5, 3600},
     {"dial_concurrency", Kind::integer, "8", "dials",
-     "How many cameras of one site a worker dials at the same time.", "worker runner up", 1, 1000},
+     "How many cameras of one site are dialled at the same time, by all workers of a runner together.", "worker runner up", 1, 1000},
     {"inference_threads", Kind::integer, "0", "threads",
      "How many pictures a worker looks at in parallel; 0 means one a core.", "worker runner up", 0, 256},
     {"models_dir", Kind::text, "", "path",

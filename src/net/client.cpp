@@ -55,6 +55,21 @@ Result<BaseUrl> parse_base(std::string_view url) {
   return out;
 }
 
+// "http://a:8080, http://b:8080": addresses of one and the same service.
+Result<std::vector<BaseUrl>> parse_bases(std::string_view urls) {
+  std::vector<BaseUrl> out;
+  for (size_t at = 0; at <= urls.size();) {
+    size_t comma = std::min(urls.find(',', at), urls.size());
+    std::string_view one = urls.substr(at, comma - at);
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    TRY(base, parse_base(one));
+    out.push_back(std::move(base));
+    at = comma + 1;
+  }
+  return out;
+}
+
 bool idempotent(Method method) { return method != Method::post && method != Method::patch; }
 
 void append_line(std::string& to, std::string_view name, std::string_view value) {
@@ -89,7 +104,7 @@ Status check(const ClientRequest& request) {
 
 // One connection to the server. Closed by its deadline; closed by its destructor.
 struct Link : std::enable_shared_from_this<Link> {
-  explicit Link(asio::io_context& io) : socket(io), timer(io), resolver(io) {}
+  Link(asio::io_context& io, const BaseUrl& to) : base(to), socket(io), timer(io), resolver(io) {}
 
   // Moving the deadline costs nothing while the timer that is armed ends earlier.
   void set_deadline(Duration from_now) {
@@ -121,6 +136,7 @@ struct Link : std::enable_shared_from_this<Link> {
     return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   }
 
+  const BaseUrl& base;  // outlived by the client's state
   tcp::socket socket;
   asio::steady_timer timer;
   tcp::resolver resolver;
@@ -143,8 +159,8 @@ struct Resolution {
 }  // namespace
 
 struct HttpClient::State {
-  State(asio::io_context& on, BaseUrl to, ClientOptions chosen)
-      : io(on), base(std::move(to)), options(chosen) {}
+  State(asio::io_context& on, std::vector<BaseUrl> to, ClientOptions chosen)
+      : io(on), bases(std::move(to)), options(chosen) {}
 
   static asio::awaitable<Result<ClientResponse>> send(std::shared_ptr<State> self, ClientRequest request);
   static asio::awaitable<Status> follow(std::shared_ptr<State> self, ClientRequest request, Duration silence,
@@ -163,19 +179,22 @@ struct HttpClient::State {
                                       const std::function<bool(const StreamedEvent&)>& each);
   asio::awaitable<Status> read_events(Link& link, ResponseParser& parser, Duration silence,
                                       const std::function<bool(const StreamedEvent&)>& each);
+  LinkPtr new_link() { return std::make_shared<Link>(io, bases[at]); }
   LinkPtr take_idle();
+  void leave(const Link& link);
   void keep(LinkPtr link, const ResponseParser& parser);
   Error broken(const Link& link, std::string_view doing, const error_code& failed) const;
 
   asio::io_context& io;
-  const BaseUrl base;
+  const std::vector<BaseUrl> bases;
+  size_t at = 0;  // the address that is asked
   const ClientOptions options;
-  std::vector<LinkPtr> idle;
+  std::vector<LinkPtr> idle;  // to that address
 };
 
 Result<HttpClient> HttpClient::create(asio::io_context& io, std::string_view base_url, ClientOptions options) {
-  TRY(base, parse_base(base_url));
-  return HttpClient(std::make_shared<State>(io, std::move(base), options));
+  TRY(bases, parse_bases(base_url));
+  return HttpClient(std::make_shared<State>(io, std::move(bases), options));
 }
 
 HttpClient::HttpClient(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -206,31 +225,39 @@ LinkPtr HttpClient::State::take_idle() {
   return nullptr;
 }
 
+// Whoever failed is not asked next, where there is another; what is kept to it is not trusted any more.
+void HttpClient::State::leave(const Link& link) {
+  if (&bases[at] != &link.base) return;
+  at = (at + 1) % bases.size();
+  idle.clear();
+}
+
 void HttpClient::State::keep(LinkPtr link, const ResponseParser& parser) {
   link->disarm();
+  if (&bases[at] != &link->base) return;
   if (!parser.keep_alive() || !link->unread.empty() || link->expired || idle.size() >= kIdleMax) return;
   idle.push_back(std::move(link));
 }
 
 Error HttpClient::State::broken(const Link& link, std::string_view doing, const error_code& failed) const {
   if (link.expired)
-    return Error{Errc::unavailable, "timeout", fmt::format("{} did not answer in time", base.name)};
+    return Error{Errc::unavailable, "timeout", fmt::format("{} did not answer in time", link.base.name)};
   if (failed == asio::error::operation_aborted)
-    return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", base.name)};
-  return Error{Errc::unavailable, "unreachable", fmt::format("cannot {} {}: {}", doing, base.name, failed.message())};
+    return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", link.base.name)};
+  return Error{Errc::unavailable, "unreachable", fmt::format("cannot {} {}: {}", doing, link.base.name, failed.message())};
 }
 
 // The resolver's thread cannot be interrupted, so its answer is waited for on the timer, which can.
 asio::awaitable<Result<std::vector<tcp::endpoint>>> HttpClient::State::resolve(Link& link) {
   error_code failed;
-  auto address = asio::ip::make_address(base.host, failed);
-  auto port = static_cast<std::uint16_t>(std::stoi(base.port));
+  auto address = asio::ip::make_address(link.base.host, failed);
+  auto port = static_cast<std::uint16_t>(std::stoi(link.base.port));
   if (!failed) co_return std::vector<tcp::endpoint>{tcp::endpoint(address, port)};
 
   auto found = std::make_shared<Resolution>();
   link.disarm();
   link.timer.expires_at(link.deadline);
-  link.resolver.async_resolve(base.host, base.port, [found, weak = link.weak_from_this()](error_code ec, auto results) {
+  link.resolver.async_resolve(link.base.host, link.base.port, [found, weak = link.weak_from_this()](error_code ec, auto results) {
     found->done = true;
     found->failed = ec;
     for (const auto& each : results) found->endpoints.push_back(each.endpoint());
@@ -268,12 +295,12 @@ asio::awaitable<Status> HttpClient::State::open(Link& link) {
 }
 
 asio::awaitable<Status> HttpClient::State::write(Link& link, const ClientRequest& request) {
-  std::string head = request_head(base, request);
+  std::string head = request_head(link.base, request);
   error_code failed;
   co_await write_all(link.socket, head, request.body, failed, request.write_by.value_or(Instant::max()));
   if (failed == asio::error::timed_out && request.write_by && boot_now() >= *request.write_by)
     co_return Error{Errc::unavailable, "deadline_passed",
-                    fmt::format("the time to write to {} had passed", base.name)};
+                    fmt::format("the time to write to {} had passed", link.base.name)};
   if (failed) co_return broken(link, "write to", failed);
   co_return ok();
 }
@@ -335,17 +362,20 @@ asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<
   try {
     auto deadline = std::chrono::steady_clock::now() + std::min(request.timeout, kTimeoutMax);
     LinkPtr link = self->take_idle();
-    if (!link) link = std::make_shared<Link>(self->io);
+    if (!link) link = self->new_link();
     link->set_deadline(request.timeout);
     Attempt attempt = co_await self->exchange(request, link);
     if (attempt.retry) {
-      link = std::make_shared<Link>(self->io);
+      link = self->new_link();
       link->set_deadline(std::chrono::duration_cast<Duration>(deadline - std::chrono::steady_clock::now()));
       attempt = co_await self->exchange(request, link);
     }
+    const auto& result = attempt.result;
+    bool given_up = !result && (result.error().reason == "cancelled" || result.error().reason == "deadline_passed");
+    if ((!result && !given_up) || (result && result->status >= 500)) self->leave(*link);
     co_return std::move(attempt.result);
   } catch (const boost::system::system_error& e) {
-    co_return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", self->base.name)};
+    co_return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", self->bases[self->at].name)};
   } catch (const std::exception& e) {
     co_return Error{Errc::internal, "internal", fmt::format("the request failed: {}", e.what())};
   }
@@ -366,21 +396,26 @@ asio::awaitable<Status> HttpClient::State::read_events(Link& link, ResponseParse
     link.set_deadline(silence);
     Status step = co_await read_step(link, parser);
     if (!step && link.expired)
-      co_return Error{Errc::unavailable, "stream_silent", fmt::format("{} has gone silent", base.name)};
+      co_return Error{Errc::unavailable, "stream_silent", fmt::format("{} has gone silent", link.base.name)};
     if (!step) co_return std::move(step).error();
   }
 }
 
 asio::awaitable<Status> HttpClient::State::follow_once(const ClientRequest& request, Duration silence,
                                                        const std::function<bool(const StreamedEvent&)>& each) {
-  auto link = std::make_shared<Link>(io);
+  LinkPtr link = new_link();
   link->set_deadline(request.timeout);
   Status step = co_await open(*link);
   if (step) step = co_await write(*link, request);
   ResponseParser parser(SIZE_MAX, false);
   while (step && !parser.header_done()) step = co_await read_step(*link, parser);
+  if (!step || parser.response().status >= 500) leave(*link);
   if (!step) co_return std::move(step).error();
-  if (parser.response().status == 200) co_return co_await read_events(*link, parser, silence, each);
+  if (parser.response().status == 200) {
+    step = co_await read_events(*link, parser, silence, each);
+    if (!step || parser.done()) leave(*link);  // a server that ends its streams is about to go
+    co_return step;
+  }
   // A refusal is short; what is longer than that is not read to its end.
   while (step && !parser.done() && parser.response().body.size() < kBufferBytes)
     step = co_await read_step(*link, parser);
@@ -394,7 +429,7 @@ asio::awaitable<Status> HttpClient::State::follow(std::shared_ptr<State> self, C
   try {
     co_return co_await self->follow_once(request, silence, each);
   } catch (const boost::system::system_error& e) {
-    co_return Error{Errc::unavailable, "cancelled", fmt::format("the stream of {} was cancelled", self->base.name)};
+    co_return Error{Errc::unavailable, "cancelled", fmt::format("the stream of {} was cancelled", self->bases[self->at].name)};
   } catch (const std::exception& e) {
     co_return Error{Errc::internal, "internal", fmt::format("the stream failed: {}", e.what())};
   }

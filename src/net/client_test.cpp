@@ -193,6 +193,23 @@ TEST(HttpClient, KeptConnectionThatWasClosed_IsRetriedOnlyWhereThatIsSafe) {
   EXPECT_EQ(asker.outcome({.method = Method::post, .target = "/x"}), "answer_cut");
 }
 
+TEST(HttpClient, SeveralAddresses_TheOneThatAnswersIsKept_AndOneThatFailsIsLeft) {
+  std::string_view failing = "HTTP/1.1 503 x\r\ncontent-length: 0\r\n\r\n";
+  RunningServer other;
+  other.router.add(Method::get, "/x", describe);
+  std::uint16_t port = other.start();
+  ScriptedServer first(Script{std::string(kOk), std::string(kOk), std::string(failing)});
+  Asker asker(first.port(), fmt::format(", http://127.0.0.1:{}", port));
+  EXPECT_EQ(asker.outcome({.target = "/x"}), "200 ok");
+  EXPECT_EQ(asker.outcome({.target = "/x"}), "200 ok");
+  EXPECT_EQ(other.ask([&] { return other.server->connections(); }), 0u);
+  EXPECT_EQ(asker.outcome({.target = "/x"}), "503 ");
+  EXPECT_TRUE(asker.outcome({.target = "/x"}).starts_with("200 ")) << "the other one";
+  EXPECT_EQ(other.ask([&] { return other.server->connections(); }), 1u);
+  other.stop(0s);
+  EXPECT_EQ(asker.outcome({.target = "/x"}), "unreachable");
+}
+
 TEST(HttpClient, FirstConnection_IsNotRetried) {
   ScriptedServer server(Script{""});
   Asker asker(server.port());
@@ -275,10 +292,11 @@ TEST(HttpClient, CancelledCaller_GetsAnErrorAndClosesTheConnection) {
 
 TEST(HttpClient, BaseUrl_MustBePlainHttp) {
   asio::io_context io;
-  for (std::string_view good : {"http://127.0.0.1:8080", "http://host", "http://[::1]:80/prefix/", "http://a:1/"})
+  for (std::string_view good : {"http://127.0.0.1:8080", "http://host", "http://[::1]:80/prefix/", "http://a:1/",
+                                "http://a:1,http://b:2/p", "http://a:1 , http://b:2"})
     EXPECT_TRUE(HttpClient::create(io, good)) << good;
   for (std::string_view bad : {"", "127.0.0.1:8080", "https://x:1", "ftp://x", "http://", "http://:80", "http://x:0",
-                               "http://x:99999", "http://x:y", "http://u:p@x:1", "http://x:1/a b", "http://x:1?q"}) {
+                               "http://x:99999", "http://x:y", "http://a:1,", ",http://a:1", "http://u:p@x:1", "http://x:1/a b", "http://x:1?q"}) {
     auto refused = HttpClient::create(io, bad);
     ASSERT_FALSE(refused) << bad;
     EXPECT_EQ(refused.error().reason, "bad_url") << bad;
@@ -325,6 +343,20 @@ TEST(HttpClientFollow, EndsWhenTheCallerHasEnough) {
   EXPECT_TRUE(asker.follow({.target = "/events"}, 10s, [&](const StreamedEvent&) { return ++seen < 2; }));
   EXPECT_EQ(seen, 2);
   EXPECT_TRUE(server.eventually([&] { return server.server->connections() == 0; }));
+}
+
+TEST(HttpClientFollow, StreamThatEnded_IsFollowedAtTheNextAddress) {
+  RunningServer first, second;
+  add_counting(first, 1, false);
+  add_counting(second, 2, false);
+  std::uint16_t port = second.start();
+  Asker asker(first.start(), fmt::format(",http://127.0.0.1:{}", port));
+  int seen = 0;
+  auto count = [&](const StreamedEvent&) { return ++seen > 0; };
+  EXPECT_TRUE(asker.follow({.target = "/events"}, 10s, count));
+  EXPECT_EQ(seen, 1);
+  EXPECT_TRUE(asker.follow({.target = "/events"}, 10s, count));
+  EXPECT_EQ(seen, 3);
 }
 
 TEST(HttpClientFollow, SilentStream_IsAnError) {

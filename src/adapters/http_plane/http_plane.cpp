@@ -83,31 +83,20 @@ Result<lease::Answer> read_answer(const json::value& item) {
 
 }  // namespace
 
-HttpPlane::HttpPlane(Clock& clock, Config config, std::vector<net::HttpClient> clients)
-    : clock_(clock), config_(std::move(config)), clients_(std::move(clients)) {}
+HttpPlane::HttpPlane(Clock& clock, Config config, net::HttpClient client)
+    : clock_(clock), config_(std::move(config)), client_(std::move(client)) {}
 
 Result<std::unique_ptr<HttpPlane>> HttpPlane::create(asio::io_context& io, Clock& clock, Config config) {
-  std::vector<net::HttpClient> clients;
-  for (const std::string& url : config.urls) {
-    TRY(client, net::HttpClient::create(io, url));
-    clients.push_back(std::move(client));
-  }
-  WEIR_ASSERT(!clients.empty());
-  return std::unique_ptr<HttpPlane>(new HttpPlane(clock, std::move(config), std::move(clients)));
+  TRY(client, net::HttpClient::create(io, config.url));
+  return std::unique_ptr<HttpPlane>(new HttpPlane(clock, std::move(config), std::move(client)));
 }
 
 // ---- asking ----
 
 asio::awaitable<Result<json::value>> HttpPlane::send(net::ClientRequest request) {
-  size_t asked = at_;
-  auto answer = co_await clients_[asked].send(std::move(request));
-  if (!answer || answer->status >= 500) {
-    clients_[asked].close_idle();
-    if (at_ == asked) at_ = (asked + 1) % clients_.size();
-  }
-  if (!answer) co_return std::move(answer).error();
-  if (answer->status >= 300) co_return net::response_error(*answer);
-  co_return json::parse_text(answer->body);
+  CO_TRY(answer, co_await client_.send(std::move(request)));
+  if (answer.status >= 300) co_return net::response_error(answer);
+  co_return json::parse_text(answer.body);
 }
 
 asio::awaitable<Result<json::value>> HttpPlane::ask(net::Method method, std::string target, std::string body,

@@ -107,8 +107,9 @@ json::object Manager::shard_document(const StartWorker& order) const {
           {"sources", std::move(sources)},
           {"standby", order.standby},
           {"preload", std::move(models)},
-          {"cp", json::object{{"base_url", settings_.control_plane_url()}, {"token", bus_token_.reveal()}}},
+          {"cp", json::object{{"base_url", settings_.control_plane_url}, {"token", bus_token_.reveal()}}},
           {"control_token", control_token_.reveal()},
+          {"dials_file", settings_.folder + "/dials"},
           {"crash_file", fmt::format("{}/crash-{}.json", settings_.folder, order.worker)}};
 }
 
@@ -134,21 +135,11 @@ asio::awaitable<void> Manager::run_worker(StartWorker order) {
   workers_.erase(worker->number);
 }
 
-// A recorder with many cameras is served by several workers, each of which counts its own dials only: they share what
-// is allowed. How many there will be follows from the cameras there are.
-int Manager::dials_of_a_worker() const {
-  const Policy& policy = settings_.policy;
-  int cameras = std::min(brain_.summary().desired, policy.capacity);
-  int workers = std::clamp((cameras + policy.shard_size - 1) / policy.shard_size, 1, policy.workers_max);
-  return std::max(1, settings_.dial_concurrency / workers);
-}
-
 asio::awaitable<Status> Manager::bring_up(WorkerPtr worker, StartWorker order) {
   while (bus_token_.empty() && !code_ && !worker->killed) co_await clock_.wait(20ms);
   Program program{.path = settings_.worker_program, .arguments = {"shard", "--config", "/dev/fd/3", "--lifeline-fd", "0"},
                   .nice = 5};
   program.arguments.insert(program.arguments.end(), settings_.worker_arguments.begin(), settings_.worker_arguments.end());
-  program.arguments.insert(program.arguments.end(), {"--dial-concurrency", std::to_string(dials_of_a_worker())});
   program.document = Secret(json::to_text(shard_document(order)));
   CO_TRY(child, host_.start(program));
   worker->child = std::move(child);

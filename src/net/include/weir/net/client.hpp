@@ -1,5 +1,7 @@
-// HttpClient: asks one server, over connections that are kept and reused.
+// HttpClient: asks one service, at one or several addresses, over connections that are kept and reused.
 //
+// It sticks to the address that answers and goes on to the next one, on new connections, when a request or a stream
+// fails there, or is answered with a server's error; asking again is the caller's part.
 // A request has one deadline that covers resolving, connecting, writing and reading; past it the connection is closed
 // and the answer is an `unavailable` error. A kept connection that the server had closed in the meantime is retried
 // once on a new one, but only when no byte of an answer had come and the request is idempotent or marked `replayable`
@@ -44,8 +46,8 @@ struct StreamedEvent {
 
 class HttpClient {
  public:
-  // "http://127.0.0.1:8080"; a path prefix is kept. Fails on any other scheme.
-  static Result<HttpClient> create(boost::asio::io_context& io, std::string_view base_url,
+  // "http://127.0.0.1:8080", or several with commas between; a path prefix is kept. Fails on any other scheme.
+  static Result<HttpClient> create(boost::asio::io_context& io, std::string_view base_urls,
                                    ClientOptions options = {});
   HttpClient(HttpClient&&) noexcept;
   HttpClient& operator=(HttpClient&&) noexcept;

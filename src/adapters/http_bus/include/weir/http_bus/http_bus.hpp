@@ -17,7 +17,7 @@
 namespace weir::http_bus {
 
 struct Config {
-  std::string base_url;             // of the control plane
+  std::string base_url;             // of the control plane; or several, with commas between
   Secret token = {};                // of a worker or a runner
   Duration timeout = 5s;            // for one request
   Duration silence = 45s;           // a stream that says nothing for this long is gone; it is kept alive every 15 s

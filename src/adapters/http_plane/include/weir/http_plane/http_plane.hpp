@@ -1,8 +1,8 @@
-// HttpPlane: the control plane over its HTTP API, at one or several addresses.
+// HttpPlane: the control plane over its HTTP API.
 //
-// It sticks to the address that answered last and goes to the next one, on a new connection, after a failure. Its token
-// comes from what it was given, in this order: the key that signs tokens (where runner and control plane share a machine),
-// an API key, or a token that is exchanged for a fresh one while it is valid. A token that was refused is not used again.
+// Its token comes from what it was given, in this order: the key that signs tokens (where runner and control plane share
+// a machine), an API key, or a token that is exchanged for a fresh one while it is valid. A token that was refused is not
+// used again.
 // Loop thread only.
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace weir::http_plane {
 
 struct Config {
-  std::vector<std::string> urls;
+  std::string url;  // or several, with commas between
   RunnerId runner;
   std::optional<net::TokenKey> key = {};
   Secret api_key = {};
@@ -36,11 +36,8 @@ class HttpPlane final : public ControlPlane {
   Async<Secret> runner_token() override;
   Async<Nothing> report_crash(CameraId camera, lease::Owner by) override;
 
-  // The address that answered last.
-  const std::string& url() const { return config_.urls[at_]; }
-
  private:
-  HttpPlane(Clock& clock, Config config, std::vector<net::HttpClient> clients);
+  HttpPlane(Clock& clock, Config config, net::HttpClient client);
   struct Bought {
     Secret token = {};
     WallTime renew_at{}, expires{};
@@ -52,8 +49,7 @@ class HttpPlane final : public ControlPlane {
 
   Clock& clock_;
   Config config_;
-  std::vector<net::HttpClient> clients_;
-  size_t at_ = 0;
+  net::HttpClient client_;
   Bought own_;
 };
 

@@ -32,7 +32,6 @@ struct ManagerSettings {
   DesiredFilter filter = {};
   std::string worker_program;
   std::vector<std::string> worker_arguments = {};
-  int dial_concurrency = 8;             // dials of one site at a time, by all workers together
   std::string folder;                   // private: crash records, the list of cameras
   Duration heartbeat = 1s;
   Duration camera_poll = 5s;            // beside the feed
@@ -41,7 +40,7 @@ struct ManagerSettings {
   std::function<Usage(const std::vector<int>& pids)> usage;
   std::function<void(const BootId& boot, const Secret& will)> on_will;  // for whoever outlives this process
   std::function<void(const Secret& token)> use_bus_token;
-  std::function<std::string()> control_plane_url;         // where workers publish
+  std::string control_plane_url;        // where workers publish; or several, with commas between
 };
 
 class Manager {
@@ -86,7 +85,6 @@ class Manager {
   boost::asio::awaitable<void> tell(Tell message);
   Result<Told> read_told(const Tell& message, const net::ClientResponse& answer) const;
   json::object shard_document(const StartWorker& order) const;
-  int dials_of_a_worker() const;
   CameraId culprit(const WorkerProcess& worker) const;
 
   boost::asio::awaitable<void> join();

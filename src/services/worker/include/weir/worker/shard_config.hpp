@@ -40,12 +40,13 @@ struct ShardConfig {
   std::string shard = "shard-0";
   double max_fps = 6;                        // of sources that say nothing else
   std::vector<Source> sources = {};
-  std::string control_plane = {};            // base URL of the bus; "" where events are printed
+  std::string control_plane = {};            // base URL of the bus, or several with commas between; "" where events are printed
   Secret token = {};
   std::optional<double> report_interval_s = {};
   std::vector<camera::Model> preload = {};   // loaded before the first picture asks for them
   bool standby = false;                      // decode and be ready, but say nothing until activated
   Secret control_token = {};                 // for the local endpoints; made by the worker where absent
+  std::string dials_file = {};               // by which the workers of a runner share the limit on dials
   std::string crash_file = {};               // where the camera of a crashed thread is written
 };
 
