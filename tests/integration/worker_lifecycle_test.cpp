@@ -214,7 +214,7 @@ TEST_F(WorkerLife, CrashedThread_NamesTheCameraItServed) {
   for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", worker_->child().pid()))) {
     std::string name;
     std::getline(std::ifstream(task.path() / "comm"), name);
-    if (name == "camera") thread = task.path().filename().string();
+    if (name == "cam-1") thread = task.path().filename().string();
   }
   ASSERT_FALSE(thread.empty());
   ::syscall(SYS_tgkill, worker_->child().pid(), std::stoi(thread), SIGSEGV);

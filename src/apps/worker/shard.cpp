@@ -84,6 +84,7 @@ worker::WorkerSettings worker_settings(const Settings& s, const worker::ShardCon
           .outage_grace = s.duration("outage_grace_s"),
           .adaptive_keyframe_max_s = s.number("adaptive_keyframe_max_s"),
           .dials_at_once = static_cast<int>(s.integer("dial_concurrency")),
+          .dials_file = shard.dials_file,
           .inference_threads = threads};
 }
 

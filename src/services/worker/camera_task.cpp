@@ -310,8 +310,8 @@ CameraTask::CameraTask(Source source, std::shared_ptr<CameraStatus> status, cons
 CameraTask::~CameraTask() { stop(); }
 
 void CameraTask::run(const std::shared_ptr<State>& state) {
-  ::pthread_setname_np(::pthread_self(), "camera");
   const CameraId camera = state->newest()->config.camera;
+  ::pthread_setname_np(::pthread_self(), camera.str().substr(0, 15).c_str());  // what `top -H` shows
   Serving serving(camera);
   motion::MotionGate gate(state->newest()->config.motion_gating);
   bool substream = false;

@@ -1,8 +1,13 @@
 #include "weir/worker/dial_limiter.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <thread>
 #include <vector>
 
@@ -10,6 +15,11 @@ namespace weir::worker {
 namespace {
 
 SiteId site(const char* id) { return SiteId::trusted(id); }
+
+struct SharedFile {
+  ~SharedFile() { ::unlink(path.c_str()); }
+  std::string path = fmt::format("{}/weir-dials-{}", ::testing::TempDir(), ::getpid());
+};
 
 TEST(DialLimiter, FortyCamerasOfOneSite_NeverDialMoreThanTheLimitAtOnce) {
   DialLimiter limiter(3);
@@ -62,6 +72,55 @@ TEST(DialLimiter, WhoGivesUp_DoesNotBlockThoseBehind) {
   impatient.join();
   held.release();
   EXPECT_TRUE(limiter.wait(site("a"), {}));
+}
+
+TEST(DialLimiter, WorkersOfOneRunner_ShareTheLimit) {
+  SharedFile file;
+  DialLimiter one(2, file.path), two(2, file.path);
+  auto first = one.wait(site("a"), {});
+  auto second = two.wait(site("a"), {});
+  EXPECT_TRUE(two.wait(site("b"), {})) << "another site";
+  std::atomic<bool> dialled = false;
+  std::jthread third([&] {
+    auto permit = one.wait(site("a"), {});
+    dialled = true;
+  });
+  std::stop_source stop;
+  std::jthread impatient([&] { EXPECT_FALSE(two.wait(site("a"), stop.get_token())); });
+  stop.request_stop();
+  impatient.join();
+  EXPECT_FALSE(dialled);
+  second.release();
+  third.join();
+  EXPECT_TRUE(dialled);
+}
+
+TEST(DialLimiter, WorkerThatDied_HoldsNobodyUp) {
+  SharedFile file;
+  DialLimiter living(1, file.path);
+  int pipe[2];
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  pid_t child = ::fork();
+  if (child == 0) {
+    DialLimiter dying(1, file.path);
+    auto permit = dying.wait(site("a"), {});
+    ::close(pipe[1]);
+    for (;;) ::pause();
+  }
+  ::close(pipe[1]);
+  char byte = 0;
+  EXPECT_EQ(::read(pipe[0], &byte, 1), 0);  // it has its permit now
+  ::close(pipe[0]);
+  std::atomic<bool> dialled = false;
+  std::jthread next([&] {
+    auto permit = living.wait(site("a"), {});
+    dialled = true;
+  });
+  EXPECT_FALSE(dialled);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  next.join();
+  EXPECT_TRUE(dialled);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ struct ShardText {
   bool standby = false;
   std::vector<std::string> preload;  // "tflite/", "onnx/yolo11n"
   Secret control_token;
-  std::string crash_file;
+  std::string dials_file, crash_file;
 };
 template <class V>
 void fields(V& v, ShardText& s) {
@@ -98,6 +98,7 @@ void fields(V& v, ShardText& s) {
   v.optional("control_token", s.control_token, [](const Secret& token) -> std::string {
     return token.reveal().size() >= 16 ? "" : "must have at least 16 characters";
   });
+  v.optional("dials_file", s.dials_file);
   v.optional("crash_file", s.crash_file);
 }
 
@@ -190,6 +191,7 @@ Result<ShardConfig> read_shard_config(const json::value& document) {
                     .report_interval_s = text.telemetry.report_interval_s,
                     .standby = text.standby,
                     .control_token = text.control_token,
+                    .dials_file = text.dials_file,
                     .crash_file = text.crash_file};
   for (const std::string& name : text.preload) {
     size_t slash = std::min(name.find('/'), name.size());

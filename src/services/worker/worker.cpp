@@ -36,7 +36,7 @@ Worker::Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const 
       max_fps_(shard.max_fps),
       open_(std::move(open)),
       reporter_(publisher, metrics, shard.runner, shard.shard),
-      dials_(settings.dials_at_once),
+      dials_(settings.dials_at_once, settings.dials_file),
       standby_(shard.standby) {
   auto status_of = [this](const CameraId& camera) -> std::shared_ptr<CameraStatus> {
     std::lock_guard guard(statuses_mutex_);

@@ -20,7 +20,8 @@ struct WorkerSettings {
   Duration summary_interval = 5s;
   Duration outage_grace = 300s;
   double adaptive_keyframe_max_s = 1.0;
-  int dials_at_once = 8;
+  int dials_at_once = 8;  // of one site
+  std::string dials_file = {};
   int inference_threads = 1;
 };
 
