@@ -3,7 +3,7 @@ import json
 import subprocess
 
 from leases import Watch
-from processes import ControlPlane, Folder, Load, Postgres, memory_mb
+from processes import ControlPlane, Folder, Load, Postgres, check_for, memory_mb
 
 RATE, RUNNERS, CAMERAS_EACH, BATCH = 5000, 20, 10, 10
 
@@ -42,12 +42,9 @@ def measure(report, store, build, state, database, seconds, server=None):
         report.add(f"{store}.memory", "largest resident size of the control plane", "MB", memory_mb(plane.pid, "VmHWM"))
 
 
-def spool(report, build, quick):
-    program = build / "bench/spool_bench"
-    if not program.exists():
-        return report.say("no spool_bench in this build")
-    done = subprocess.run([program, "--json", *(["--quick"] if quick else [])], stdout=subprocess.PIPE, text=True,
-                          check=True)
+def spool(build, quick, report):
+    done = subprocess.run([build / "bench/spool_bench", "--json", *(["--quick"] if quick else [])],
+                          stdout=subprocess.PIPE, text=True, check=True)
     report.say(f"spool: {done.stdout.strip()}")
     targets = {"append_events_per_s": (">=", 20000), "append_40_cameras_events_per_s": (">=", 20000),
                "drain_rss_growth_mb": ("<", 10), "handed_p95_ms": ("<", 20)}
@@ -56,11 +53,19 @@ def spool(report, build, quick):
             report.add(f"spool.{name}", name.replace("_", " "), "", value, targets.get(name))
 
 
-def run(build, quick, report):
-    seconds = 10 if quick else 60
+def over_sqlite(build, quick, report):
     with Folder() as state:
-        measure(report, "sqlite", build, state, f"sqlite:{state / 'weir.db'}", seconds)
+        measure(report, "sqlite", build, state, f"sqlite:{state / 'weir.db'}", 10 if quick else 60)
+
+
+def over_postgres(build, quick, report):
     with Folder() as data, Folder() as state, Postgres(data) as server:
         report.parts.append(f"PostgreSQL {server.version()}")
-        measure(report, "postgres", build, state, server.url(), seconds, server)
-    spool(report, build, quick)
+        measure(report, "postgres", build, state, server.url(), 10 if quick else 60, server)
+
+
+def check(build, report):
+    check_for(build / "src/apps/weir", build / "bench/event_load", build / "bench/spool_bench")
+
+
+PARTS = {"sqlite": over_sqlite, "postgres": over_postgres, "spool": spool}

@@ -5,6 +5,7 @@ A camera streams again when a subscriber of the event feed has received its `str
 lease version: that counts the dial and the way of the event. A worker says so with the first packet, which need not be
 one that can be decoded: `first_event` is the time until an event tells of a picture."""
 import collections
+import contextlib
 import os
 import random
 import signal
@@ -12,8 +13,8 @@ import time
 from datetime import datetime
 
 from failover_parts import WATCHED_FPS, Busy, Feed, Fleet, Jitter, Plane, Server
-from processes import Folder
-from worker_parts import LIBRARY, MODEL, PARTS, wait_until
+from processes import Folder, check_for
+from worker_parts import FOOTAGE, LIBRARY, MODEL, wait_until
 
 RENEW_S = 2
 # The defaults, written down because the targets depend on them.
@@ -271,7 +272,8 @@ def calls(fleet):
     return [sum(each.get(f"weir_runner_lease_seconds_{what}", 0) for each in all_of) for what in ("count", "sum")]
 
 
-def false_takeovers(report, build, seconds):
+def false_takeovers(build, quick, report):
+    seconds = 60 if quick else 900
     with Folder() as folder, Plane(build, folder, f"sqlite:{folder / 'weir.db'}") as plane, Feed(plane) as feed:
         with Jitter(plane.port) as proxy, Fleet(build, folder, plane, feed, flags=TTL, url=proxy.url) as fleet:
             def look():
@@ -296,40 +298,46 @@ def false_takeovers(report, build, seconds):
 
 # ---- everything ----
 
-def over_sqlite(build, quick, report, rounds):
-    with Folder() as folder, Plane(build, folder, f"sqlite:{folder / 'weir.db'}") as plane, Feed(plane) as feed:
-        with Fleet(build, folder, plane, feed, looked_at=2, flags=(*TTL, *NEWS_ONLY)) as fleet:
-            kills(report, "sqlite", fleet, rounds)
-    with Folder() as folder, Plane(build, folder, f"sqlite:{folder / 'weir.db'}") as plane, Feed(plane) as feed:
-        with Fleet(build, folder, plane, feed, flags=(*TTL, *NEWS_ONLY, "--status-summary-interval-s", 0.2)) as fleet:
-            drains(report, fleet, 3 if quick else 10)
+@contextlib.contextmanager
+def over(store, build, report, **fleet):
+    """A control plane over this store, with a fleet; and what an outage of the store's kind takes away."""
+    with Folder() as data, Folder() as folder, contextlib.ExitStack() as stack:
+        server = stack.enter_context(Server(data)) if store == "postgres" else None
+        if server:
+            report.parts.append(f"PostgreSQL {server.version()}")
+        plane = stack.enter_context(Plane(build, folder, server.url() if server else f"sqlite:{folder / 'weir.db'}"))
+        feed = stack.enter_context(Feed(plane))
+        yield stack.enter_context(Fleet(build, folder, plane, feed, **fleet)), server or plane
+
+
+def all_kills(build, quick, report):
+    for store in ("sqlite", "postgres"):
+        with over(store, build, report, looked_at=2, flags=(*TTL, *NEWS_ONLY)) as (fleet, _):
+            kills(report, store, fleet, 8 if quick else 50)
+
+
+def all_drains(build, quick, report):
+    flags = (*TTL, *NEWS_ONLY, "--status-summary-interval-s", 0.2)
+    with over("sqlite", build, report, flags=flags) as (fleet, _):
+        drains(report, fleet, 3 if quick else 10)
+
+
+def all_changes(build, quick, report):
     for mode in ("live", "bluegreen"):
         reconfigure(report, build, mode, 5 if quick else 20)
-    with Folder() as folder, Plane(build, folder, f"sqlite:{folder / 'weir.db'}") as plane, Feed(plane) as feed:
-        with Fleet(build, folder, plane, feed, looked_at=2, flags=TTL) as fleet:
-            outage(report, "sqlite.outage", "the control plane killed", fleet, plane, 15 if quick else 300)
 
 
-def over_postgres(build, quick, report, rounds):
-    with Folder() as data, Folder() as folder, Server(data) as server, Plane(build, folder, server.url()) as plane:
-        report.parts.append(f"PostgreSQL {server.version()}")
-        with Feed(plane) as feed, Fleet(build, folder, plane, feed, looked_at=2, flags=(*TTL, *NEWS_ONLY)) as fleet:
-            kills(report, "postgres", fleet, rounds)
-    with Folder() as data, Folder() as folder, Server(data) as server, Plane(build, folder, server.url()) as plane:
-        with Feed(plane) as feed, Fleet(build, folder, plane, feed, looked_at=2, flags=TTL) as fleet:
-            outage(report, "postgres.outage", "PostgreSQL away, the control plane alive", fleet, server,
-                   15 if quick else 300)
+def all_outages(build, quick, report):
+    for store, what in (("sqlite", "the control plane killed"),
+                        ("postgres", "PostgreSQL away, the control plane alive")):
+        with over(store, build, report, looked_at=2, flags=TTL) as (fleet, broken):
+            outage(report, f"{store}.outage", what, fleet, broken, 15 if quick else 300)
 
 
-def run(build, quick, report):
-    for needed in (build / "src/apps/weir", build / "src/apps/weir-worker", build / "src/apps/weir-camsim", MODEL,
-                   LIBRARY, PARTS / "footage/vtest.avi"):
-        if not needed.exists():
-            raise RuntimeError(f"{needed} is missing: ./dev build release, tools/parts")
-    load = os.getloadavg()
-    report.say(f"load of the machine before: {load[0]:.1f} {load[1]:.1f} {load[2]:.1f}")
-    rounds = 8 if quick else 50
-    over_sqlite(build, quick, report, rounds)
-    false_takeovers(report, build, 60 if quick else 900)
-    over_postgres(build, quick, report, rounds)
-    report.add("load_before", "load of the machine before the first measure, over one minute", "", load[0])
+def check(build, report):
+    check_for(build / "src/apps/weir", build / "src/apps/weir-worker", build / "src/apps/weir-camsim", MODEL, LIBRARY,
+              FOOTAGE)
+
+
+PARTS = {"kills": all_kills, "drains": all_drains, "changes": all_changes, "outages": all_outages,
+         "jitter": false_takeovers}

@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import time
 
-from processes import (ControlPlane, Folder, Load, Postgres, children_of, cpu_seconds, family_cpu_seconds,
+from processes import (ControlPlane, Folder, Load, Postgres, check_for, children_of, cpu_seconds, family_cpu_seconds,
                        machine_cpu_seconds, memory_mb)
 
 LEASES_EACH = 40
@@ -264,9 +264,8 @@ def over_sqlite(build, quick, report):
                                   "commits a second of a bare loop, one row each, WAL, synchronous=FULL")
 
 
-def run(build, quick, report):
-    for program in ("src/apps/weir", "bench/lease_load"):
-        if not (build / program).exists():
-            raise RuntimeError(f"{build / program} is missing: ./dev build release")
-    over_sqlite(build, quick, report)
-    over_postgres(build, quick, report)
+def check(build, report):
+    check_for(build / "src/apps/weir", build / "bench/lease_load")
+
+
+PARTS = {"sqlite": over_sqlite, "postgres": over_postgres}

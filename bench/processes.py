@@ -14,6 +14,12 @@ import time
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def check_for(*paths):
+    for path in paths:
+        if not path.exists():
+            raise RuntimeError(f"{path} is missing: ./dev build release fetches and builds")
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

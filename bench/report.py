@@ -1,4 +1,5 @@
-"""Measures, and the two forms they are reported in: a table for people, JSON for programs."""
+"""Measures, and the two forms they are reported in: a table for people, JSON for programs. Who ran only a part of a
+benchmark keeps the file's other measures: each says which commit it is of."""
 import json
 import os
 import pathlib
@@ -32,10 +33,11 @@ def rounded(value):
 class Report:
     """Collects measures; on leaving without an exception prints the table and writes the file."""
 
-    def __init__(self, name, root, quick):
-        self.name, self.root, self.quick = name, root, quick
+    def __init__(self, name, root, quick, partial):
+        self.name, self.root, self.quick, self.partial = name, root, quick, partial
         self.measures, self.started = [], time.monotonic()
         self.parts = []  # versions of what else took part
+        self.commit = commit(root)
 
     def __enter__(self):
         return self
@@ -46,7 +48,7 @@ class Report:
     def add(self, id, what, unit, value, target=None, peer=None, peer_value=None, ratio_target=None):
         """`value` and `peer_value` may be lists of rounds: their median counts, and their spread is kept. `target` is
         ("<", 500) and judges the value, `ratio_target` the ratio."""
-        measure = {"id": id, "what": what, "unit": unit}
+        measure = {"id": id, "what": what, "unit": unit, "commit": self.commit, "quick": self.quick}
         middle = statistics.median(value) if isinstance(value, list) else value
         measure["value"] = rounded(middle)
         measure.update(peer=peer, peer_value=None, ratio=None, target=None, holds=None)
@@ -78,14 +80,20 @@ class Report:
         return "\n".join("  ".join(cell.rjust(w) if i in right else cell.ljust(w)
                                    for i, (cell, w) in enumerate(zip(row, widths))).rstrip() for row in rows)
 
+    def others(self, path):
+        """What the file says of measures that were not taken now."""
+        if not self.partial or not path.exists():
+            return []
+        taken = {measure["id"] for measure in self.measures}
+        return [measure for measure in json.loads(path.read_text())["measures"] if measure["id"] not in taken]
+
     def __exit__(self, kind, failure, trace):
         if kind:
             return
-        whole = {"name": self.name, "machine": machine(self.parts), "commit": commit(self.root), "quick": self.quick,
-                 "measures": self.measures}
         folder = pathlib.Path(self.root, "bench", "results")
         folder.mkdir(exist_ok=True)
         path = folder / f"{self.name}.json"
+        whole = {"name": self.name, "machine": machine(dict.fromkeys(self.parts)), "measures": self.measures + self.others(path)}
         draft = path.with_suffix(".tmp")
         draft.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
         draft.replace(path)

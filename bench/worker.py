@@ -7,8 +7,8 @@ from datetime import datetime
 
 import worker_python
 import worker_stamp
-from processes import Folder
-from worker_parts import LIBRARY, MODEL, PARTS, Cameras, Ffmpegs, Window, Worker, wait_until
+from processes import Folder, check_for
+from worker_parts import FOOTAGE, LIBRARY, MODEL, Cameras, Ffmpegs, Window, Worker, wait_until
 
 SMALL = "width=768,height=576,fps=10,keyframe_s=1"
 LARGE = "width=1920,height=1080,fps=25,keyframe_s=1,seconds=20"
@@ -231,17 +231,12 @@ def latency(build, quick, report):
                    f" the worker, detector included; {what}", "ms", quantile(ages, share))
 
 
-def run(build, quick, report):
-    wanted = [build / "src/apps/weir-worker", build / "src/apps/weir-camsim", build / "bench/worker_bare_tflite", MODEL,
-              LIBRARY, PARTS / "footage/vtest.avi"]
-    for path in wanted:
-        if not path.exists():
-            raise RuntimeError(f"{path} is missing: ./dev build release fetches and builds")
+def check(build, report):
+    check_for(build / "src/apps/weir-worker", build / "src/apps/weir-camsim", build / "bench/worker_bare_tflite", MODEL,
+              LIBRARY, FOOTAGE)
     version = subprocess.run(["ffmpeg", "-version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[2]
     report.parts.append(f"ffmpeg {version}")
-    decoding(build, quick, report)
-    detector(build, quick, report)
-    latency(build, quick, report)
-    worker_python.run(build, quick, report)
-    memory_of_large_cameras(build, quick, report)
-    reconnects(build, quick, report)
+
+
+PARTS = {"decoding": decoding, "detector": detector, "latency": latency, "python": worker_python.run,
+         "memory": memory_of_large_cameras, "reconnects": reconnects}

@@ -12,8 +12,9 @@ import urllib.request
 from processes import cpu_seconds, memory_mb
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PARTS = ROOT / "build/parts"
-MODEL, LIBRARY = PARTS / "models/efficientdet-lite0.tflite", PARTS / "lib/libonnxruntime.so.1"
+FETCHED = ROOT / "build/parts"
+MODEL, LIBRARY = FETCHED / "models/efficientdet-lite0.tflite", FETCHED / "lib/libonnxruntime.so.1"
+FOOTAGE = FETCHED / "footage/vtest.avi"
 TOKEN = "a token of the benchmark alone"
 
 
@@ -49,7 +50,7 @@ class Cameras:
 
     def __init__(self, build, folder, profiles):
         cameras = [{"name": f"cam-{i + 1}", "profile": profile} for i, profile in enumerate(profiles)]
-        config = {"footage": str(PARTS / "footage/vtest.avi"), "cache": str(ROOT / "build/camsim"),
+        config = {"footage": str(FOOTAGE), "cache": str(ROOT / "build/camsim"),
                   "recorders": [{"name": "recorder-1", "cameras": cameras}]}
         self.log = open(folder / "camsim.log", "ab")
         (folder / "camsim.json").write_text(json.dumps(config))
