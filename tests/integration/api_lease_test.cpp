@@ -180,11 +180,18 @@ TEST_P(LeaseApi, Runners_RegisterLiveAndAreSteered) {
   EXPECT_EQ(shown.text.find(known.field("will")), std::string::npos);
   EXPECT_EQ(items_of(talk().get("/v1/runners")).size(), 1u);
 
+  // Who hands cameras over hears how many the others have room for.
+  ASSERT_EQ(talk().post("/v1/runners/register", {{"runner_id", "runner-2"}, {"capacity", 10}}).status, 200);
+  auto room = [&] { return talk().put("/v1/runners/runner-2/heartbeat", {{"draining", true}}).field("spare_streams"); };
+  EXPECT_EQ(room(), "39");
+  EXPECT_EQ(talk().put("/v1/runners/runner-2/heartbeat", {{"draining", false}}).field("spare_streams"), "");
+
   // Cordoned: keeps what it has, gets nothing new; the flag survives a registration.
   EXPECT_EQ(talk().patch("/v1/runners/runner-1", {{"cordoned", true}}).field("cordoned"), "true");
   Reply cordoned = acquire("runner-1", "cam-2");
   EXPECT_EQ(cordoned.status, 422);
   EXPECT_EQ(cordoned.code(), "runner_cordoned");
+  EXPECT_EQ(room(), "0");
   EXPECT_EQ(lease("renew", "runner-1", "cam-1", {{"boot_id", "b1"}, {"ttl_seconds", 30}}).status, 200);
   // A boot registers once, because its will is told once.
   EXPECT_EQ(talk().post("/v1/runners/register", body).code(), "boot_known");

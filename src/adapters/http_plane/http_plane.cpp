@@ -41,9 +41,11 @@ std::optional<E> named(std::string_view text) {
 }
 
 RunnerFlags read_flags(const json::value& v) {
-  return {.cordoned = flag_of(v, "cordoned"),
-          .drain = named<DrainMode>(text_of(v, "drain_mode")).value_or(DrainMode::none),
-          .capacity = static_cast<int>(number_of(v, "capacity_streams"))};
+  RunnerFlags out{.cordoned = flag_of(v, "cordoned"),
+                  .drain = named<DrainMode>(text_of(v, "drain_mode")).value_or(DrainMode::none),
+                  .capacity = static_cast<int>(number_of(v, "capacity_streams"))};
+  if (field(v, "spare_streams") != nullptr) out.spare = static_cast<int>(number_of(v, "spare_streams"));
+  return out;
 }
 
 Result<DesiredCamera> read_camera(json::value item) {

@@ -58,6 +58,7 @@ struct Beat {
   std::optional<double> cpu_pct;
   std::optional<double> mem_mb;
   std::optional<std::string> ts;
+  bool draining = false;
 };
 template <class V>
 void fields(V& v, Beat& b) {
@@ -67,6 +68,7 @@ void fields(V& v, Beat& b) {
   v.optional("cpu_pct", b.cpu_pct, json::range(0.0, 1e6));
   v.optional("mem_mb", b.mem_mb, json::range(0.0, 1e9));
   v.optional("ts", b.ts, stamp_problem);
+  v.optional("draining", b.draining);
 }
 
 template <class V>
@@ -90,7 +92,7 @@ Result<Runner> read_registration(const json::value& body) {
 
 Result<Heartbeat> read_heartbeat(const json::value& body) {
   TRY(beat, json::read<Beat>(body));
-  Heartbeat out{beat.runner, beat.streams_owned.value_or(0)};
+  Heartbeat out{beat.runner, beat.streams_owned.value_or(0), beat.draining};
   if (beat.streams_owned) out.kept["streams_owned"] = *beat.streams_owned;
   if (beat.shards) out.kept["shards"] = *beat.shards;
   if (beat.cpu_pct) out.kept["cpu_pct"] = *beat.cpu_pct;

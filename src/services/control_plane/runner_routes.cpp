@@ -58,6 +58,20 @@ Reply register_runner(Plane& plane, net::Request& request, const Caller& caller)
   co_return net::Response::json(out);
 }
 
+constexpr int kRunnersAsked = 1000;
+
+// How many cameras the other runners could take, as far as the first thousand tell. A runner without a tenant serves
+// all; one with a tenant is no help to others.
+boost::asio::awaitable<Result<int>> room_elsewhere(Plane& plane, RunnerId runner, TenantId tenant) {
+  CO_TRY(all, co_await plane.catalog.list_runners(TenantId(), RunnerId(), kRunnersAsked));
+  int room = 0;
+  for (const Runner& each : all) {
+    bool helps = each.id != runner && each.live && !each.cordoned && each.drain == DrainMode::none;
+    if (helps && (each.tenant.empty() || each.tenant == tenant)) room += std::max(0, each.capacity - each.leases_held);
+  }
+  co_return room;
+}
+
 boost::asio::awaitable<Result<net::Response>> beat(Plane& plane, RunnerId runner, Heartbeat heartbeat,
                                                    const Caller& caller) {
   CO_TRY(own, speaks_for(caller, runner));
@@ -66,12 +80,17 @@ boost::asio::awaitable<Result<net::Response>> beat(Plane& plane, RunnerId runner
   json::object kept = std::move(heartbeat.kept);
   CO_TRY(orders,
          co_await plane.catalog.heartbeat(std::move(id), std::move(tenant), std::move(kept), heartbeat.streams_owned));
-  co_return net::Response::json(json::object{{"runner_id", runner.str()},
-                                             {"status", "active"},
-                                             {"cordoned", orders.cordoned},
-                                             {"drain_mode", json::write_value(orders.drain)},
-                                             {"capacity_streams", orders.capacity},
-                                             {"heartbeat_timeout_s", number(seconds(plane.settings.runner_live))}});
+  json::object out{{"runner_id", runner.str()},
+                   {"status", "active"},
+                   {"cordoned", orders.cordoned},
+                   {"drain_mode", json::write_value(orders.drain)},
+                   {"capacity_streams", orders.capacity},
+                   {"heartbeat_timeout_s", number(seconds(plane.settings.runner_live))}};
+  if (heartbeat.draining) {
+    CO_TRY(room, co_await room_elsewhere(plane, runner, caller.tenant));
+    out["spare_streams"] = room;
+  }
+  co_return net::Response::json(out);
 }
 
 Reply heartbeat_in_body(Plane& plane, net::Request& request, const Caller& caller) {

@@ -93,6 +93,7 @@ void Brain::on(const FlagsHeard& event) {
                                                            : "all cameras are let go at once");
   cordoned_ = event.cordoned;
   drain_ = event.drain;
+  room_elsewhere_ = !event.spare || *event.spare > 0;
   if (event.capacity > 0) policy_.capacity = event.capacity;
 }
 
@@ -126,6 +127,7 @@ void Brain::hear(const LeasesHeard::One& event) {
   const auto* answered = std::get_if<lease::Answered>(&event.event);
   bool expected = answered != nullptr && camera.holder.open && camera.holder.open->id == answered->question;
   bool asked_for_it = expected && camera.holder.open->operation == lease::Operation::acquire;
+  bool was_ours = expected && camera.holder.open->operation == lease::Operation::renew;
   feed(camera, event.event);
   if (!expected) return;
   if (answered->answer.why == lease::Refusal::boot_dead && !std::exchange(ended_, true))
@@ -139,7 +141,8 @@ void Brain::hear(const LeasesHeard::One& event) {
   if (camera.holder.phase == Phase::acquiring && !camera.holder.open) {
     feed(camera, lease::Unwanted{});
     bool settling = answered->answer.why == lease::Refusal::settling;
-    Duration pause = settling && asked_for_it ? Duration(1s) : policy_.poll;
+    // What was taken from us may be free again by now: deleted and registered anew, or disabled and enabled.
+    Duration pause = was_ours || (settling && asked_for_it) ? Duration(1s) : policy_.poll;
     camera.try_at = moment_.now + from_seconds(seconds(pause) * (0.5 + draw()));
     camera.letting_go = false;
   }

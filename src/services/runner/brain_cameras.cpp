@@ -87,7 +87,8 @@ void Brain::drain() {
   for (auto& [id, released] : wave_)
     if (auto camera = cameras_.find(id); camera == cameras_.end() || camera->second.holder.phase == Phase::idle) released = true;
   bool letting_go = std::ranges::any_of(wave_, [](const auto& each) { return !each.second; });
-  bool picked_up = wave_.empty() || (!letting_go && moment_.now >= wave_since_ + policy_.pickup_limit);
+  bool in_vain = !room_elsewhere_ || moment_.now >= wave_since_ + policy_.pickup_limit;
+  bool picked_up = wave_.empty() || (!letting_go && in_vain);
   if (!picked_up || moment_.now < wave_since_ + policy_.drain_interval) return;
   wave_.clear();
   for (auto& [id, camera] : cameras_) {

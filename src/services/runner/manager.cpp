@@ -149,7 +149,7 @@ asio::awaitable<void> Manager::join() {
       registered_ = true;
       log::info("runner.joined", "the control plane knows this runner").with("boot_id", owner_.boot);
       const RunnerFlags& flags = registered->flags;
-      feed(FlagsHeard{flags.cordoned, flags.drain, flags.capacity});
+      feed(FlagsHeard{flags.cordoned, flags.drain, flags.capacity, flags.spare});
       co_return;
     }
     // An earlier attempt arrived and its answer was lost, the will with it: nothing is held yet, so another boot begins.
@@ -197,10 +197,11 @@ asio::awaitable<void> Manager::beat() {
       feed(LoadHeard{high == 10, memory ? "this machine's memory is nearly used up" : "this machine's processors are busy"});
     measure();
     json::object body{{"type", "runner.heartbeat"}, {"streams_owned", summary.owned}, {"shards", summary.shards},
-                      {"cpu_pct", usage.cpu_pct},   {"mem_mb", usage.mem_mb},         {"ts", to_iso(event.ts)}};
+                      {"cpu_pct", usage.cpu_pct},   {"mem_mb", usage.mem_mb},         {"ts", to_iso(event.ts)},
+                      {"draining", summary.draining}};
     spawn([](Manager* self, json::object beat_body) -> asio::awaitable<void> {
       auto flags = co_await self->plane_.heartbeat(self->owner_.runner, std::move(beat_body));
-      if (flags) self->feed(FlagsHeard{flags->cordoned, flags->drain, flags->capacity});
+      if (flags) self->feed(FlagsHeard{flags->cordoned, flags->drain, flags->capacity, flags->spare});
     }(this, std::move(body)), "heartbeat");
     if (!bus_token_.empty()) {
       std::vector<OutgoingEvent> events(1);

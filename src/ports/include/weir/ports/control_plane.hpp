@@ -14,6 +14,7 @@ struct RunnerFlags {
   bool cordoned = false;
   DrainMode drain = DrainMode::none;
   int capacity = 0;
+  std::optional<int> spare = {};  // cameras that other runners have room for; told to those who drain
 };
 
 struct Registration {

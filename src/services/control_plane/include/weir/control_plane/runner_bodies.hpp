@@ -13,6 +13,7 @@ Result<Runner> read_registration(const json::value& body);
 struct Heartbeat {
   RunnerId runner = {};  // empty: not said
   int streams_owned = 0;
+  bool draining = false;
   json::object kept = {};
 };
 Result<Heartbeat> read_heartbeat(const json::value& body);

@@ -41,7 +41,7 @@ struct Policy {
   Duration poll = 10s;            // a camera that somebody else has is asked for again about this often
   int drain_batch = 4;
   Duration drain_interval = 1s;
-  Duration pickup_limit = 5s;     // how long a drained batch is waited for; beyond it nobody has room
+  Duration pickup_limit = 10s;    // how long a drained batch is waited for, where others have room
   int unreachable_after = 3;      // failed dials with a cause on this side
   bool spare = true;              // one idle worker is kept ready
 };
@@ -67,6 +67,7 @@ struct FlagsHeard {
   bool cordoned = false;
   DrainMode drain = DrainMode::none;
   int capacity = 0;
+  std::optional<int> spare = {};  // cameras that others have room for; unknown where nobody said
 };
 // From the lease feed: somebody took the camera, or it can be had.
 struct LeaseNews {
@@ -356,6 +357,7 @@ class Brain {
   bool listed_ = false;            // the catalog was seen at least once
   bool cordoned_ = false;
   DrainMode drain_ = DrainMode::none;
+  bool room_elsewhere_ = true;              // as far as it is known
   std::string overload_;
   std::optional<Instant> stop_by_;
   std::map<CameraId, bool> wave_;  // drained and not yet picked up by others (true: released)
