@@ -37,6 +37,7 @@ class Arguments {
   Result<std::optional<double>> number(std::string_view name) const;
   // Flags over environment over file, read anew at each call.
   Result<Settings> settings() const;
+  const std::optional<std::string>& config_file() const { return config_file_; }
 
  private:
   std::map<std::string, std::string, std::less<>> given_;

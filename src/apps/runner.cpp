@@ -31,7 +31,7 @@ Result<int> runner(const Arguments& arguments) {
   TRY(options, runner_options(settings, arguments.has("token-file") ? arguments.text("token-file") : ""));
   options.lifeline = arguments.has("lifeline");
   log::set_common("runner_id", options.runner.str());
-  if (arguments.has("manager")) return run_manager(settings, std::move(options), [&] { return arguments.settings(); });
+  if (arguments.has("manager")) return run_manager(arguments, settings, std::move(options));
   return run_parent(settings, options);
 }
 

@@ -4,6 +4,7 @@
 #include "command.hpp"
 #include "print.hpp"
 #include "runner.hpp"
+#include "settings_watch.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 namespace weir::apps {
@@ -33,6 +35,8 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr int kPortsTried = 64;
+constexpr std::array<std::string_view, 7> kLive = {"control_plane_url", "api_key", "lease_ttl_s", "lease_renew_interval_s",
+                                                   "lease_retry_interval_s", "drain_batch", "drain_interval_s"};
 
 runner::Policy policy_of(const Settings& s) {
   runner::Policy out;
@@ -64,8 +68,11 @@ Runner about_self(const Settings& s, const RunnerOptions& options) {
 
 class ManagerProcess {
  public:
-  ManagerProcess(const Settings& settings, RunnerOptions options, std::function<Result<Settings>()> reload)
-      : settings_(settings), options_(std::move(options)), reload_(std::move(reload)), self_(about_self(settings, options_)) {}
+  ManagerProcess(const Arguments& arguments, const Settings& settings, RunnerOptions options)
+      : settings_(settings),
+        options_(std::move(options)),
+        self_(about_self(settings, options_)),
+        watch_(io_, arguments, settings, {kLive.begin(), kLive.end()}, [this](const Settings& s) { return change(s); }) {}
 
   Result<int> run();
 
@@ -74,13 +81,12 @@ class ManagerProcess {
   Status listen();
   runner::ManagerSettings manager_settings();
   void wait_for_signal();
-  void read_log_level_again();
+  Status change(const Settings& fresh);
   void watch_parent();
   asio::awaitable<void> watch_binary();
 
   const Settings settings_;
   const RunnerOptions options_;
-  const std::function<Result<Settings>()> reload_;
   Runner self_;
   asio::io_context io_{1};
   RealClock clock_;
@@ -93,6 +99,7 @@ class ManagerProcess {
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
   asio::signal_set signals_{io_};
+  SettingsWatch watch_;
   asio::posix::stream_descriptor parent_{io_};
   int code_ = 50;
   std::optional<Instant> stopping_since_;
@@ -158,7 +165,7 @@ void ManagerProcess::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
     if (cancelled) return;
     if (signal == SIGHUP) {
-      read_log_level_again();
+      watch_.read_again();
     } else {
       // A supervisor that signals the whole group, and the parent that passes its own on, mean one and the same stop.
       if (stopping_since_ && clock_.now() > *stopping_since_ + 2s) ::_exit(128 + signal);
@@ -169,14 +176,14 @@ void ManagerProcess::wait_for_signal() {
   });
 }
 
-void ManagerProcess::read_log_level_again() {
-  auto fresh = reload_();
-  if (!fresh) {
-    log::warn("settings.refused", fresh.error().message);
-    return;
-  }
-  log::set_level(*log::parse_level(fresh->text("log_level")));
-  log::info("settings.reloaded", "log_level took effect; everything else needs a restart");
+// The parent hears the address, for the last will.
+Status ManagerProcess::change(const Settings& fresh) {
+  TRY(options, runner_options(fresh, ""));
+  TRY(known, plane_->use(options.control_plane, options.api_key));
+  TRY(reached, bus_->use(options.control_plane));
+  manager_->change(policy_of(fresh), options.control_plane);
+  print_line(json::to_text(json::object{{"control_plane", options.control_plane}}));
+  return ok();
 }
 
 // The parent holds the other end. Without it nobody would send the last will: the workers end with this process.
@@ -218,6 +225,7 @@ Result<int> ManagerProcess::run() {
   log::info("runner.started", "a runner runs").with("boot_id", self_.boot).with("address", server_->address());
   for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   wait_for_signal();
+  watch_.start();
   watch_parent();
   asio::co_spawn(io_, watch_binary(), [](const std::exception_ptr&) {});
   asio::co_spawn(io_, manager_->run(), [this](const std::exception_ptr& failed, int code) {
@@ -231,8 +239,8 @@ Result<int> ManagerProcess::run() {
 
 }  // namespace
 
-Result<int> run_manager(const Settings& settings, RunnerOptions options, std::function<Result<Settings>()> reload) {
-  ManagerProcess process(settings, std::move(options), std::move(reload));
+Result<int> run_manager(const Arguments& arguments, const Settings& settings, RunnerOptions options) {
+  ManagerProcess process(arguments, settings, std::move(options));
   return process.run();
 }
 

@@ -1,13 +1,12 @@
 // The manager half of `weir runner`: wires the runner service to its adapters. See runner.hpp. Main thread only.
 #pragma once
 
+#include "command.hpp"
 #include "runner_parent.hpp"
-
-#include <functional>
 
 namespace weir::apps {
 
-// `reload` reads the settings again, for SIGHUP.
-Result<int> run_manager(const Settings& settings, RunnerOptions options, std::function<Result<Settings>()> reload);
+// `arguments` for reading the settings again.
+Result<int> run_manager(const Arguments& arguments, const Settings& settings, RunnerOptions options);
 
 }  // namespace weir::apps

@@ -100,6 +100,7 @@ class Parent {
       auto said = json::parse_text(*line);
       if (!said) continue;
       if (std::string address = text_in(*said, "listening"); !address.empty()) print_line("listening on " + address);
+      if (std::string address = text_in(*said, "control_plane"); !address.empty()) control_plane_ = address;
       Testament testament{options_.runner, BootId::trusted(text_in(*said, "boot_id")), Secret(text_in(*said, "will"))};
       if (testament.boot.empty() || testament.will.empty()) continue;
       testament_ = testament;
@@ -142,7 +143,7 @@ class Parent {
     std::string text = json::to_text(body);
     std::string target = fmt::format("/v1/runners/{}/release-all", percent_encode(testament.runner.str()));
     Instant until = clock_.now() + limit;
-    auto client = net::HttpClient::create(io_, options_.control_plane);
+    auto client = net::HttpClient::create(io_, control_plane_);
     if (!client) co_return false;
     while (clock_.now() < until) {
       net::ClientRequest request{.method = net::Method::post, .target = target, .body = text, .timeout = 1s,
@@ -171,6 +172,7 @@ class Parent {
   }
 
   const RunnerOptions options_;
+  std::string control_plane_ = options_.control_plane;
   const Duration ttl_;
   asio::io_context io_{1};
   RealClock clock_;

@@ -53,18 +53,6 @@ net::ServerLimits server_limits(const Settings& s) {
           .write_timeout = s.duration("http_write_timeout_s")};
 }
 
-// A setting as text, for comparing only: it may be a secret.
-Secret comparable(const Settings& s, const SettingSpec& spec) {
-  switch (spec.kind) {
-    case SettingKind::text: return Secret(s.text(spec.name));
-    case SettingKind::secret: return s.secret(spec.name);
-    case SettingKind::integer: return Secret(std::to_string(s.integer(spec.name)));
-    case SettingKind::number: return Secret(std::to_string(s.number(spec.name)));
-    case SettingKind::flag: return Secret(s.flag(spec.name) ? "true" : "false");
-  }
-  return {};
-}
-
 // Each connection is a descriptor, and most systems start a program with 1024 but allow it far more.
 void raise_descriptor_limit() {
   rlimit limit{};
@@ -82,7 +70,7 @@ void end_stuck_process(int) {
 }  // namespace
 
 ServerProcess::ServerProcess(const Arguments& arguments, Settings settings)
-    : arguments_(arguments), settings_(std::move(settings)) {}
+    : settings_(std::move(settings)), watch_(io_, arguments, settings_) {}
 
 Status ServerProcess::start(const Secret& database_url) {
   std::signal(SIGPIPE, SIG_IGN);
@@ -122,6 +110,7 @@ int ServerProcess::run(std::optional<Duration> limit) {
     });
   for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   wait_for_signal();
+  watch_.start();
   if (limit) {
     limit_.expires_after(*limit);
     limit_.async_wait([this](const boost::system::error_code& cancelled) {
@@ -141,7 +130,7 @@ void ServerProcess::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
     if (cancelled) return;
     if (signal == SIGHUP) {
-      reload();
+      watch_.read_again();
     } else if (stopping_) {
       ::_exit(128 + signal);
     } else {
@@ -149,25 +138,6 @@ void ServerProcess::wait_for_signal() {
     }
     wait_for_signal();
   });
-}
-
-void ServerProcess::reload() {
-  auto fresh = arguments_.settings();
-  if (!fresh) {
-    log::warn("settings.refused", fresh.error().message);
-    return;
-  }
-  log::Level level = *log::parse_level(fresh->text("log_level"));
-  // Said at the more talkative of the two levels: a change to "warn" is still announced.
-  if (!log::enabled(log::Level::info)) log::set_level(level);
-  std::vector<std::string_view> waiting;
-  for (const SettingSpec& spec : all_settings())
-    if (spec.name != "log_level" && !(comparable(*fresh, spec) == comparable(settings_, spec)))
-      waiting.push_back(spec.name);
-  log::info("settings.reloaded", "log_level took effect")
-      .with("log_level", fresh->text("log_level"))
-      .with("needs_restart", fmt::format("{}", fmt::join(waiting, ", ")));
-  log::set_level(level);
 }
 
 void ServerProcess::begin_stop(std::string_view why) {
@@ -181,6 +151,7 @@ void ServerProcess::begin_stop(std::string_view why) {
     if (failed) log::error("control_plane.stop_failed", "the listener could not be closed");
     signals_.cancel();
     limit_.cancel();
+    watch_.stop();
   });
 }
 

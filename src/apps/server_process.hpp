@@ -2,12 +2,13 @@
 //
 // `start` opens the store, takes the address and begins to answer; `run` serves until SIGTERM, SIGINT or the given time
 // is up, then stops in the reverse order of the data's way: the companion first, then no new requests, running ones finish within the grace,
-// the ticker ends, the store closes. A second signal ends at once, and so does a shutdown that hangs. SIGHUP reads the
-// log level again. Main thread only.
+// the ticker ends, the store closes. A second signal ends at once, and so does a shutdown that hangs. SIGHUP, and a
+// change of the settings file, bring the log level into effect. Main thread only.
 #pragma once
 
 #include "command.hpp"
 #include "open_store.hpp"
+#include "settings_watch.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/control_plane/control_plane.hpp"
@@ -46,12 +47,10 @@ class ServerProcess {
 
  private:
   void wait_for_signal();
-  void reload();
   void begin_stop(std::string_view why);
   boost::asio::awaitable<void> stop();
 
   // Constant after construction.
-  const Arguments arguments_;
   const Settings settings_;
   // In the order of construction; destroyed in reverse.
   boost::asio::io_context io_{1};
@@ -62,6 +61,7 @@ class ServerProcess {
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
   boost::asio::signal_set signals_{io_};
+  SettingsWatch watch_;
   boost::asio::steady_timer limit_{io_};
   boost::asio::cancellation_signal ticker_stop_;
   Companion companion_;

@@ -56,15 +56,15 @@ Result<BaseUrl> parse_base(std::string_view url) {
 }
 
 // "http://a:8080, http://b:8080": addresses of one and the same service.
-Result<std::vector<BaseUrl>> parse_bases(std::string_view urls) {
-  std::vector<BaseUrl> out;
+Result<std::vector<std::shared_ptr<const BaseUrl>>> parse_bases(std::string_view urls) {
+  std::vector<std::shared_ptr<const BaseUrl>> out;
   for (size_t at = 0; at <= urls.size();) {
     size_t comma = std::min(urls.find(',', at), urls.size());
     std::string_view one = urls.substr(at, comma - at);
     while (one.starts_with(' ')) one.remove_prefix(1);
     while (one.ends_with(' ')) one.remove_suffix(1);
     TRY(base, parse_base(one));
-    out.push_back(std::move(base));
+    out.push_back(std::make_shared<const BaseUrl>(std::move(base)));
     at = comma + 1;
   }
   return out;
@@ -104,7 +104,7 @@ Status check(const ClientRequest& request) {
 
 // One connection to the server. Closed by its deadline; closed by its destructor.
 struct Link : std::enable_shared_from_this<Link> {
-  Link(asio::io_context& io, const BaseUrl& to) : base(to), socket(io), timer(io), resolver(io) {}
+  Link(asio::io_context& io, std::shared_ptr<const BaseUrl> to) : base(std::move(to)), socket(io), timer(io), resolver(io) {}
 
   // Moving the deadline costs nothing while the timer that is armed ends earlier.
   void set_deadline(Duration from_now) {
@@ -136,7 +136,7 @@ struct Link : std::enable_shared_from_this<Link> {
     return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   }
 
-  const BaseUrl& base;  // outlived by the client's state
+  const std::shared_ptr<const BaseUrl> base;
   tcp::socket socket;
   asio::steady_timer timer;
   tcp::resolver resolver;
@@ -159,7 +159,7 @@ struct Resolution {
 }  // namespace
 
 struct HttpClient::State {
-  State(asio::io_context& on, std::vector<BaseUrl> to, ClientOptions chosen)
+  State(asio::io_context& on, std::vector<std::shared_ptr<const BaseUrl>> to, ClientOptions chosen)
       : io(on), bases(std::move(to)), options(chosen) {}
 
   static asio::awaitable<Result<ClientResponse>> send(std::shared_ptr<State> self, ClientRequest request);
@@ -186,7 +186,7 @@ struct HttpClient::State {
   Error broken(const Link& link, std::string_view doing, const error_code& failed) const;
 
   asio::io_context& io;
-  const std::vector<BaseUrl> bases;
+  std::vector<std::shared_ptr<const BaseUrl>> bases;
   size_t at = 0;  // the address that is asked
   const ClientOptions options;
   std::vector<LinkPtr> idle;  // to that address
@@ -211,6 +211,14 @@ asio::awaitable<Status> HttpClient::follow(ClientRequest request, Duration silen
   return State::follow(state_, std::move(request), silence, std::move(each));
 }
 
+Status HttpClient::use(std::string_view base_urls) {
+  TRY(bases, parse_bases(base_urls));
+  state_->bases = std::move(bases);
+  state_->at = 0;
+  state_->idle.clear();
+  return ok();
+}
+
 void HttpClient::close_idle() { state_->idle.clear(); }
 
 // ---- connections ----
@@ -227,37 +235,37 @@ LinkPtr HttpClient::State::take_idle() {
 
 // Whoever failed is not asked next, where there is another; what is kept to it is not trusted any more.
 void HttpClient::State::leave(const Link& link) {
-  if (&bases[at] != &link.base) return;
+  if (bases[at] != link.base) return;
   at = (at + 1) % bases.size();
   idle.clear();
 }
 
 void HttpClient::State::keep(LinkPtr link, const ResponseParser& parser) {
   link->disarm();
-  if (&bases[at] != &link->base) return;
+  if (bases[at] != link->base) return;
   if (!parser.keep_alive() || !link->unread.empty() || link->expired || idle.size() >= kIdleMax) return;
   idle.push_back(std::move(link));
 }
 
 Error HttpClient::State::broken(const Link& link, std::string_view doing, const error_code& failed) const {
   if (link.expired)
-    return Error{Errc::unavailable, "timeout", fmt::format("{} did not answer in time", link.base.name)};
+    return Error{Errc::unavailable, "timeout", fmt::format("{} did not answer in time", link.base->name)};
   if (failed == asio::error::operation_aborted)
-    return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", link.base.name)};
-  return Error{Errc::unavailable, "unreachable", fmt::format("cannot {} {}: {}", doing, link.base.name, failed.message())};
+    return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", link.base->name)};
+  return Error{Errc::unavailable, "unreachable", fmt::format("cannot {} {}: {}", doing, link.base->name, failed.message())};
 }
 
 // The resolver's thread cannot be interrupted, so its answer is waited for on the timer, which can.
 asio::awaitable<Result<std::vector<tcp::endpoint>>> HttpClient::State::resolve(Link& link) {
   error_code failed;
-  auto address = asio::ip::make_address(link.base.host, failed);
-  auto port = static_cast<std::uint16_t>(std::stoi(link.base.port));
+  auto address = asio::ip::make_address(link.base->host, failed);
+  auto port = static_cast<std::uint16_t>(std::stoi(link.base->port));
   if (!failed) co_return std::vector<tcp::endpoint>{tcp::endpoint(address, port)};
 
   auto found = std::make_shared<Resolution>();
   link.disarm();
   link.timer.expires_at(link.deadline);
-  link.resolver.async_resolve(link.base.host, link.base.port, [found, weak = link.weak_from_this()](error_code ec, auto results) {
+  link.resolver.async_resolve(link.base->host, link.base->port, [found, weak = link.weak_from_this()](error_code ec, auto results) {
     found->done = true;
     found->failed = ec;
     for (const auto& each : results) found->endpoints.push_back(each.endpoint());
@@ -295,12 +303,12 @@ asio::awaitable<Status> HttpClient::State::open(Link& link) {
 }
 
 asio::awaitable<Status> HttpClient::State::write(Link& link, const ClientRequest& request) {
-  std::string head = request_head(link.base, request);
+  std::string head = request_head(*link.base, request);
   error_code failed;
   co_await write_all(link.socket, head, request.body, failed, request.write_by.value_or(Instant::max()));
   if (failed == asio::error::timed_out && request.write_by && boot_now() >= *request.write_by)
     co_return Error{Errc::unavailable, "deadline_passed",
-                    fmt::format("the time to write to {} had passed", link.base.name)};
+                    fmt::format("the time to write to {} had passed", link.base->name)};
   if (failed) co_return broken(link, "write to", failed);
   co_return ok();
 }
@@ -375,7 +383,7 @@ asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<
     if ((!result && !given_up) || (result && result->status >= 500)) self->leave(*link);
     co_return std::move(attempt.result);
   } catch (const boost::system::system_error& e) {
-    co_return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", self->bases[self->at].name)};
+    co_return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", self->bases[self->at]->name)};
   } catch (const std::exception& e) {
     co_return Error{Errc::internal, "internal", fmt::format("the request failed: {}", e.what())};
   }
@@ -396,7 +404,7 @@ asio::awaitable<Status> HttpClient::State::read_events(Link& link, ResponseParse
     link.set_deadline(silence);
     Status step = co_await read_step(link, parser);
     if (!step && link.expired)
-      co_return Error{Errc::unavailable, "stream_silent", fmt::format("{} has gone silent", link.base.name)};
+      co_return Error{Errc::unavailable, "stream_silent", fmt::format("{} has gone silent", link.base->name)};
     if (!step) co_return std::move(step).error();
   }
 }
@@ -429,7 +437,7 @@ asio::awaitable<Status> HttpClient::State::follow(std::shared_ptr<State> self, C
   try {
     co_return co_await self->follow_once(request, silence, each);
   } catch (const boost::system::system_error& e) {
-    co_return Error{Errc::unavailable, "cancelled", fmt::format("the stream of {} was cancelled", self->bases[self->at].name)};
+    co_return Error{Errc::unavailable, "cancelled", fmt::format("the stream of {} was cancelled", self->bases[self->at]->name)};
   } catch (const std::exception& e) {
     co_return Error{Errc::internal, "internal", fmt::format("the stream failed: {}", e.what())};
   }

@@ -208,6 +208,10 @@ TEST(HttpClient, SeveralAddresses_TheOneThatAnswersIsKept_AndOneThatFailsIsLeft)
   EXPECT_EQ(other.ask([&] { return other.server->connections(); }), 1u);
   other.stop(0s);
   EXPECT_EQ(asker.outcome({.target = "/x"}), "unreachable");
+  ScriptedServer third(Script{std::string(kOk)});
+  EXPECT_FALSE(asker.client.use("x"));
+  ASSERT_TRUE(asker.client.use(fmt::format("http://127.0.0.1:{}", third.port())));
+  EXPECT_EQ(asker.outcome({.target = "/x"}), "200 ok");
 }
 
 TEST(HttpClient, FirstConnection_IsNotRetried) {

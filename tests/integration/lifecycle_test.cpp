@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
 namespace weir::test {
 
 TEST(Lifecycle, Sigterm_EndsCleanly_AndTheStateIsThereAfterwards) {
@@ -27,6 +31,28 @@ TEST(Lifecycle, SecondControlPlaneOnOneFile_IsKeptOut) {
   output.resize(std::fread(output.data(), 1, output.size(), pipe));
   EXPECT_EQ(WEXITSTATUS(::pclose(pipe)), 1);
   EXPECT_NE(output.find("in use by another control plane"), std::string::npos) << output;
+}
+
+TEST(Lifecycle, SettingsFileThatChanges_IsReadAgain_BySignalOrByItself_AndAMistakeIsRefused) {
+  TempDir folder;
+  std::string file = folder.path() + "/weir.yaml";
+  auto write = [&](const std::string& text) {
+    std::ofstream(file + ".new") << text;
+    std::filesystem::rename(file + ".new", file);
+  };
+  write("log_level: info\n");
+  WeirProcess plane(folder.path(), "sqlite:" + folder.path() + "/weir.db", {"--config", file});
+  auto said = [&](const std::string& text) {
+    return eventually(10s, [&] { return plane.log().find(text) != std::string::npos; });
+  };
+  ::kill(plane.pid(), SIGHUP);
+  EXPECT_TRUE(said("nothing that takes effect at once has changed")) << plane.log();
+  write("log_level: debug\nhttp_idle_timeout_s: 7\n");
+  EXPECT_TRUE(said(R"("took_effect":"log_level","needs_restart":"http_idle_timeout_s")")) << plane.log();
+  write("log_level: loud\n");
+  EXPECT_TRUE(said("settings.refused")) << plane.log();
+  EXPECT_EQ(plane.get("/readyz").status, 200);
+  EXPECT_EQ(plane.terminate(), 0);
 }
 
 }  // namespace weir::test

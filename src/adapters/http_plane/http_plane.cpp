@@ -93,6 +93,13 @@ Result<std::unique_ptr<HttpPlane>> HttpPlane::create(asio::io_context& io, Clock
   return std::unique_ptr<HttpPlane>(new HttpPlane(clock, std::move(config), std::move(client)));
 }
 
+Status HttpPlane::use(const std::string& url, Secret api_key) {
+  TRY(known, client_.use(url));
+  if (!(api_key == config_.api_key)) own_ = {};
+  config_.api_key = std::move(api_key);
+  return ok();
+}
+
 // ---- asking ----
 
 asio::awaitable<Result<json::value>> HttpPlane::send(net::ClientRequest request) {

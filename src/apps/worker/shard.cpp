@@ -144,7 +144,7 @@ class ShardProcess {
   asio::io_context io_{1};
   RealClock clock_;
   net::Metrics metrics_;
-  std::function<void(Secret)> set_bus_token_ = [](const Secret&) {};
+  std::function<void(std::string, Secret)> set_bus_ = [](const std::string&, const Secret&) {};
   std::unique_ptr<worker::PublisherThread> publisher_;
   std::unique_ptr<worker::Worker> worker_;
   std::optional<worker::Endpoints> endpoints_;
@@ -174,8 +174,11 @@ Status ShardProcess::open_publisher() {
   auto make_bus = [this](asio::io_context& io) -> std::unique_ptr<EventBus> {
     if (print_) return std::make_unique<PrintBus>();
     auto bus = *http_bus::HttpBus::create(io, {.base_url = shard_.control_plane, .token = shard_.token});
-    set_bus_token_ = [&io, http = bus.get()](Secret token) {
-      asio::post(io, [http, token = std::move(token)] { http->set_token(token); });
+    set_bus_ = [&io, http = bus.get()](std::string url, Secret token) {
+      asio::post(io, [http, url = std::move(url), token = std::move(token)] {
+        if (!url.empty() && !http->use(url)) log::warn("bus.refused", "the control plane's new address is none");
+        if (!token.empty()) http->set_token(token);
+      });
     };
     return bus;
   };
@@ -230,7 +233,7 @@ Status ShardProcess::start() {
       .token = token,
       .drain = [this] { begin_drain("asked to drain", 0); },
       .terminate = [] { std::thread([] { ::usleep(50'000); ::_exit(0); }).detach(); },
-      .set_bus_token = set_bus_token_});
+      .set_bus = set_bus_});
   worker::add_endpoints(router_, *endpoints_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
   TRY(listening, listen());

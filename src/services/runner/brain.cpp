@@ -97,6 +97,14 @@ void Brain::on(const FlagsHeard& event) {
   if (event.capacity > 0) policy_.capacity = event.capacity;
 }
 
+// A lease lasts as long as the store's answer says, so what is held keeps its time until its next renewal.
+void Brain::on(const TimesChanged& event) {
+  policy_.lease = event.lease;
+  policy_.poll = event.poll;
+  policy_.drain_batch = event.drain_batch;
+  policy_.drain_interval = event.drain_interval;
+}
+
 void Brain::on(const LeaseNews& event) {
   auto found = cameras_.find(event.camera);
   if (found == cameras_.end()) return;

@@ -35,6 +35,19 @@ TEST(Brain, ACameraThatSomebodyElseHas_IsAskedForSlowlyAndTakenWhenItIsFree) {
   EXPECT_NE(bench.speaker("c00"), 0);
 }
 
+TEST(Brain, CamerasThatWereTakenAwayAndAreFreeAgain_AreTakenSoon) {
+  Bench bench;
+  bench.list(cameras(5));
+  bench.pass(1s);
+  // Deleted and registered again between two looks at the list.
+  for (auto& [id, row] : bench.rows) {
+    row = {"", {++bench.counter}, row.grant};
+    bench.feed(LeaseNews{.camera = id, .free = true, .version = row.version});
+  }
+  bench.pass(1600ms);
+  for (int i = 0; i < 5; ++i) EXPECT_NE(bench.speaker(fmt::format("c{:02}", i)), 0) << i;
+}
+
 TEST(Brain, NeverMoreThanItsCapacity) {
   Bench bench({.capacity = 3});
   bench.list(cameras(8));
@@ -341,6 +354,15 @@ TEST(Brain, SoftDrain_HandsOverInBatches_AndWaitsForOthers) {
   bench.feed(FlagsHeard{});
   bench.pass(5s);
   EXPECT_EQ(bench.brain.summary().owned, 6);
+}
+
+TEST(Brain, SoftDrain_WaitsForNobody_WhereNobodyHasRoom) {
+  Bench bench({.drain_batch = 2, .pickup_limit = 60s});
+  bench.list(cameras(6));
+  bench.pass(1s);
+  bench.feed(FlagsHeard{.drain = DrainMode::soft, .spare = 0});
+  bench.pass(4s);
+  EXPECT_EQ(bench.brain.summary().owned, 0);
 }
 
 TEST(Brain, HardDrain_LetsGoOfEverythingAtOnce) {

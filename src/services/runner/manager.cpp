@@ -102,7 +102,7 @@ void Manager::record(const Note& note) {
 
 asio::awaitable<void> Manager::ask_leases(AskLeases ask) {
   lease::Operation operation = ask.questions.front().operation;
-  lease::Batch batch{.operation = operation, .owner = owner_, .ttl = settings_.policy.lease.ttl};
+  lease::Batch batch{.operation = operation, .owner = owner_, .ttl = brain_.policy().lease.ttl};
   for (const lease::Question& question : ask.questions) batch.asks.push_back(question.ask);
   Instant asked = clock_.now();
   auto answers = co_await plane_.apply(std::move(batch));
@@ -155,7 +155,7 @@ asio::awaitable<void> Manager::join() {
     // An earlier attempt arrived and its answer was lost, the will with it: nothing is held yet, so another boot begins.
     if (registered.error().reason == "boot_known") {
       owner_.boot = BootId::trusted(random_hex(16));
-      brain_ = Brain(settings_.policy, owner_.boot, owner_.runner, random_seed());
+      brain_ = Brain(brain_.policy(), owner_.boot, owner_.runner, random_seed());
       continue;
     }
     if (attempt == 0) explain_outage(registered.error());
@@ -228,16 +228,28 @@ asio::awaitable<void> Manager::keep_token() {
     failures = 0;
     bus_token_ = lent->token;
     if (auto own = co_await plane_.runner_token()) settings_.use_bus_token(*own);
-    for (auto& [number, worker] : workers_) {
-      if (!worker->control) continue;
-      spawn([](Manager* self, WorkerPtr to) -> asio::awaitable<void> {
-        json::object body;
-        body["token"] = self->bus_token_.reveal();
-        co_await to->post("/leases", std::move(body), self->control_token_, 3s);
-      }(this, worker), "token");
-    }
+    tell_workers_the_bus();
     co_await clock_.wait(std::max<Duration>(lent->life / 3, 1s));
   }
+}
+
+void Manager::tell_workers_the_bus() {
+  for (auto& [number, worker] : workers_) {
+    if (!worker->control) continue;
+    spawn([](Manager* self, WorkerPtr to) -> asio::awaitable<void> {
+      json::object body;
+      body["token"] = self->bus_token_.reveal();
+      body["base_url"] = self->bus_url_;
+      co_await to->post("/leases", std::move(body), self->control_token_, 3s);
+    }(this, worker), "token");
+  }
+}
+
+void Manager::change(const Policy& times, std::string control_plane_url) {
+  feed(TimesChanged{times.lease, times.poll, times.drain_batch, times.drain_interval});
+  if (control_plane_url == bus_url_) return;
+  bus_url_ = std::move(control_plane_url);
+  tell_workers_the_bus();
 }
 
 asio::awaitable<void> Manager::list_cameras() {

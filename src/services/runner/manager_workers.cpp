@@ -107,7 +107,7 @@ json::object Manager::shard_document(const StartWorker& order) const {
           {"sources", std::move(sources)},
           {"standby", order.standby},
           {"preload", std::move(models)},
-          {"cp", json::object{{"base_url", settings_.control_plane_url}, {"token", bus_token_.reveal()}}},
+          {"cp", json::object{{"base_url", bus_url_}, {"token", bus_token_.reveal()}}},
           {"control_token", control_token_.reveal()},
           {"dials_file", settings_.folder + "/dials"},
           {"crash_file", fmt::format("{}/crash-{}.json", settings_.folder, order.worker)}};

@@ -78,7 +78,8 @@ Result<std::vector<CameraId>> camera_list(const json::value& body, std::string_v
   return cameras;
 }
 
-// {"items":[lease…]?, "lost":["cam"…]?, "token":"…"?}: deadlines, losses and a fresh token in one message.
+// {"items":[lease…]?, "lost":["cam"…]?, "token":"…"?, "base_url":"…"?}: deadlines, losses, and where and by which token
+// to publish, in one message.
 Reply leases(Endpoints& e, net::Request& request) {
   CO_TRY(body, json::parse_text(request.body));
   std::vector<LeaseGrant> grants;
@@ -87,9 +88,11 @@ Reply leases(Endpoints& e, net::Request& request) {
     grants = std::move(read);
   }
   CO_TRY(lost, camera_list(body, "lost"));
-  if (const json::value* token = body.is_object() ? body.get_object().if_contains("token") : nullptr;
-      token != nullptr && token->is_string())
-    e.set_bus_token(Secret(std::string(token->get_string())));
+  auto text = [&](const char* name) -> std::string {
+    const json::value* found = body.is_object() ? body.get_object().if_contains(name) : nullptr;
+    return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
+  };
+  e.set_bus(text("base_url"), Secret(text("token")));
   for (const LeaseGrant& grant : grants) e.worker.grant(grant);
   for (const CameraId& camera : lost) e.worker.lose(camera);
   co_return net::Response::json(json::object{{"leases", grants.size()}, {"lost", lost.size()}});

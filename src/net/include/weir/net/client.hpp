@@ -59,6 +59,8 @@ class HttpClient {
   boost::asio::awaitable<Status> follow(ClientRequest request, Duration silence,
                                         std::function<bool(const StreamedEvent&)> each);
   void close_idle();
+  // Other addresses, from the next request on; what is under way goes on.
+  Status use(std::string_view base_urls);
 
  private:
   struct State;

@@ -31,6 +31,7 @@ class HttpBus final : public EventBus {
 
   // From the next request on.
   void set_token(Secret token) { config_.token = std::move(token); }
+  Status use(const std::string& base_url) { return client_.use(base_url); }
 
   boost::asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<OutgoingEvent> events) override;
   boost::asio::awaitable<Status> subscribe(Subscription subscription,

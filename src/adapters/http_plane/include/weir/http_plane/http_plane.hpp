@@ -27,6 +27,9 @@ class HttpPlane final : public ControlPlane {
  public:
   static Result<std::unique_ptr<HttpPlane>> create(boost::asio::io_context& io, Clock& clock, Config config);
 
+  // Another address or key, from the next question on.
+  Status use(const std::string& url, Secret api_key);
+
   Async<Registration> register_runner(Runner runner) override;
   Async<RunnerFlags> heartbeat(RunnerId runner, boost::json::object body) override;
   Async<std::vector<DesiredCamera>> desired(DesiredFilter filter) override;

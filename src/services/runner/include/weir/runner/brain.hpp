@@ -120,10 +120,17 @@ struct LoadHeard {
   bool too_high = false;
   std::string what = {};
 };
+// Other times than those of the policy; the rest of it stays.
+struct TimesChanged {
+  lease::HolderPolicy lease;
+  Duration poll;
+  int drain_batch;
+  Duration drain_interval;
+};
 struct BinaryChanged {};  // another weir-worker lies on the disk now
 struct TimePassed {};
 using Event = std::variant<CamerasListed, FlagsHeard, LeaseNews, LeasesHeard, TokenHeard, WorkerUp, WorkerGone,
-                           WorkerHeard, Told, StopAsked, LoadHeard, BinaryChanged, TimePassed>;
+                           WorkerHeard, Told, StopAsked, LoadHeard, TimesChanged, BinaryChanged, TimePassed>;
 
 // ---- actions ----
 
@@ -211,6 +218,7 @@ class Brain {
   // TimePassed is due then at the latest.
   Instant wake_at(Instant now) const;
   Summary summary() const;
+  const Policy& policy() const { return policy_; }
   // One camera's lease as this runner sees it; null where it does not know the camera.
   const lease::HolderState* holder(const CameraId& camera) const;
 
@@ -274,6 +282,7 @@ class Brain {
   // events
   void on(const CamerasListed& event);
   void on(const FlagsHeard& event);
+  void on(const TimesChanged& event);
   void on(const LeaseNews& event);
   void on(const LeasesHeard& event);
   void hear(const LeasesHeard::One& event);

@@ -55,6 +55,8 @@ class Manager {
   // Hands its cameras to others and ends; what is left at the deadline is let go at once.
   void stop(Duration grace);
   void binary_changed() { feed(BinaryChanged{}); }
+  // Other times, and where the workers publish from now on.
+  void change(const Policy& times, std::string control_plane_url);
 
   bool registered() const { return registered_; }
   Summary summary() const { return brain_.summary(); }
@@ -87,6 +89,7 @@ class Manager {
   json::object shard_document(const StartWorker& order) const;
   CameraId culprit(const WorkerProcess& worker) const;
 
+  void tell_workers_the_bus();
   boost::asio::awaitable<void> join();
   boost::asio::awaitable<void> keep_time();
   boost::asio::awaitable<void> beat();
@@ -110,6 +113,7 @@ class Manager {
   const Secret control_token_;
   Brain brain_;
   std::map<WorkerNumber, WorkerPtr> workers_;
+  std::string bus_url_ = settings_.control_plane_url;
   Secret bus_token_;
   boost::asio::steady_timer time_, cameras_due_, ended_;
   bool registered_ = false, stopping_ = false;

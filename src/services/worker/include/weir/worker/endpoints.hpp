@@ -15,7 +15,8 @@ struct Endpoints {
   Secret token;
   std::function<void()> drain;                // begins a graceful stop; returns at once
   std::function<void()> terminate;            // ends the process
-  std::function<void(Secret)> set_bus_token;  // a fresh token for publishing
+  // Where and by which token to publish from now on; what is empty stays as it is.
+  std::function<void(std::string base_url, Secret token)> set_bus;
 };
 
 // `endpoints` must outlive the router's last request.
