@@ -14,6 +14,7 @@ void fields(V& v, About& a) {
   v.optional("port", a.runner.port);
   v.optional("metrics_port", a.runner.metrics_port);
   v.optional("capabilities", a.runner.capabilities);
+  v.optional("said_capacity", a.runner.said_capacity);
 }
 }  // namespace
 
@@ -30,6 +31,13 @@ void read_about(const boost::json::value& about, Runner& runner) {
   json::Reader reader(about.get_object(), "", ignored);
   About into{runner};
   fields(reader, into);
+}
+
+void keep_orders(const Runner& before, Runner& again) {
+  again.cordoned = before.cordoned;
+  again.drain = before.drain;
+  bool ordered = before.said_capacity != 0 && before.capacity != before.said_capacity;
+  if (ordered) again.capacity = before.capacity;
 }
 
 DrainMode drain_mode(std::string_view stored) {

@@ -163,6 +163,12 @@ TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {
   EXPECT_EQ(again->drain, DrainMode::soft);
   EXPECT_EQ(again->host, "host-2");
   EXPECT_EQ(again->boot.str(), "boot-2");
+  EXPECT_EQ(again->capacity, 8) << "the operator's word";
+  // Where the operator says what the runner says, the runner may say something else the next time.
+  ASSERT_TRUE(run(c().change_runner(runner.id, {}, {{}, {}, 16})));
+  runner.capacity = 20;
+  runner.boot = BootId::trusted("boot-3");
+  EXPECT_EQ(run(c().register_runner(runner, "w3"))->capacity, 20);
 }
 
 TEST_P(CatalogContract, Heartbeat_IsKept_AnswersTheOrders_AndUnknownRunnersAreNot) {

@@ -338,10 +338,8 @@ Async<Runner> FakeStore::register_runner(Runner runner, std::string will) {
     co_return exists_already("runner", "runner_id");
   if (!runner.boot.empty() && !rows_.boots.emplace(lease::Owner{runner.id, runner.boot}, std::pair{will, false}).second)
     co_return Error{Errc::conflict, "boot_known", "this boot_id was registered before"};
-  if (before != rows_.runners.end()) {
-    runner.cordoned = before->second.cordoned;
-    runner.drain = before->second.drain;
-  }
+  runner.said_capacity = runner.capacity;
+  if (before != rows_.runners.end()) keep_orders(before->second, runner);
   runner.registered_at = runner.last_heartbeat = clock_();
   rows_.heartbeats[runner.id] = now();
   rows_.runners[runner.id] = runner;

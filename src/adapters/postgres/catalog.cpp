@@ -241,13 +241,15 @@ Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId&
   return ok();
 }
 
-Result<Runner> register_runner(Connection& c, const Runner& runner, const std::string& will_sha256,
-                               const LeaseLimits& limits) {
+Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const LeaseLimits& limits) {
   Transaction tx(c);
-  Rows before = c.query("SELECT tenant_id FROM runners WHERE runner_id = $1::text FOR UPDATE", Params() << runner.id);
-  if (before.size() > 0 && !runner.tenant.empty() && !before.view(0, 0).empty() &&
-      before.view(0, 0) != runner.tenant.str())
-    return exists_already("runner", "runner_id");
+  c.query("SELECT 1 FROM runners WHERE runner_id = $1::text FOR UPDATE", Params() << runner.id);
+  runner.said_capacity = runner.capacity;
+  if (auto before = show_runner(c, runner.id, {}, limits)) {
+    if (!runner.tenant.empty() && !before->tenant.empty() && before->tenant != runner.tenant)
+      return exists_already("runner", "runner_id");
+    keep_orders(*before, runner);
+  }
   if (!runner.boot.empty()) {
     Rows boot = c.query(
         "INSERT INTO boots VALUES ($1::text, $2::text, $3::text, false, weir_clock()) ON CONFLICT DO NOTHING RETURNING 1",

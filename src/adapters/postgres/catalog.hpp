@@ -24,8 +24,7 @@ Result<CameraRecord> edit_camera(Connection& c, const CameraId& id, const Tenant
                                  const Catalog::CameraEdit& change, const LeaseLimits& limits);
 Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId& tenant, const LeaseLimits& limits);
 Result<int> count_crash(Connection& c, const CameraId& id, const TenantId& tenant);
-Result<Runner> register_runner(Connection& c, const Runner& runner, const std::string& will_sha256,
-                               const LeaseLimits& limits);
+Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const LeaseLimits& limits);
 Result<RunnerOrders> heartbeat(Connection& c, const RunnerId& id, const TenantId& tenant,
                                const boost::json::object& body, int streams_owned);
 std::vector<Runner> list_runners(Connection& c, const TenantId& tenant, const RunnerId& after, int limit,

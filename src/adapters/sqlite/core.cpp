@@ -360,11 +360,11 @@ Result<Nothing> Core::remove_camera(const CameraId& id, const TenantId& tenant) 
 
 Result<Runner> Core::register_runner(Runner runner, const std::string& will_sha256) {
   tick();
-  {
-    Query q = db_->query("SELECT tenant_id FROM runners WHERE runner_id = ?");
-    q << runner.id;
-    if (q.next() && !runner.tenant.empty() && !q.text(0).empty() && q.text(0) != runner.tenant.str())
+  runner.said_capacity = runner.capacity;
+  if (auto before = Reader(db_).show_runner(runner.id, {}, now(), limits_.runner_live)) {
+    if (!runner.tenant.empty() && !before->tenant.empty() && before->tenant != runner.tenant)
       return exists_already("runner", "runner_id");
+    keep_orders(*before, runner);
   }
   if (!runner.boot.empty()) {
     Query q = db_->query("INSERT INTO boots VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING");

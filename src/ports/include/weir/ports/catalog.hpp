@@ -69,6 +69,7 @@ struct Runner {
   int port = 0;
   int metrics_port = 0;
   int capacity = 40;
+  int said_capacity = 0;  // by itself, when it registered last; an operator may have set another one, which stays
   std::vector<std::string> capabilities = {};
   bool cordoned = false;
   DrainMode drain = DrainMode::none;
@@ -84,6 +85,8 @@ struct Runner {
 // The descriptive part of a runner, which stores keep as one JSON document.
 boost::json::object write_about(const Runner& runner);
 void read_about(const boost::json::value& about, Runner& runner);
+// A runner that registers again is under the orders that an operator gave to its earlier self.
+void keep_orders(const Runner& before, Runner& again);
 
 // Errors that every store says in the same words.
 Error no_such(std::string_view what, std::string_view field);     // "camera" → camera_not_found
