@@ -153,7 +153,8 @@ class ShardProcess {
   asio::signal_set signals_{io_};
   asio::posix::stream_descriptor lifeline_{io_}, manager_{io_};
   asio::cancellation_signal stop_;
-  bool draining_ = false, threads_left_ = false;
+  std::optional<Instant> draining_since_;
+  bool threads_left_ = false;
   int code_ = 0;
 };
 
@@ -250,7 +251,7 @@ Status ShardProcess::start() {
 }
 
 void ShardProcess::parent_gone() {
-  if (draining_) return;
+  if (draining_since_) return;
   log::error("worker.parent_gone", "the manager is gone; this worker ends");
   begin_drain("the parent is gone", kExitParentGone);
 }
@@ -279,14 +280,16 @@ Status ShardProcess::watch_manager(int pid) {
 void ShardProcess::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
     if (cancelled) return;
-    if (draining_) ::_exit(128 + signal);
+    // A supervisor that signals everybody, and the manager that asks at the same time, mean one and the same stop.
+    if (draining_since_ && clock_.now() > *draining_since_ + 2s) ::_exit(128 + signal);
     begin_drain(signal == SIGINT ? "interrupted" : "terminated", 0);
     wait_for_signal();
   });
 }
 
 void ShardProcess::begin_drain(std::string_view why, int code) {
-  if (std::exchange(draining_, true)) return;
+  if (draining_since_) return;
+  draining_since_ = clock_.now();
   log::info("worker.draining", std::string(why));
   std::signal(SIGALRM, end_stuck_process);
   ::alarm(static_cast<unsigned>(std::ceil(seconds(settings_.duration("grace_timeout_s")))));
