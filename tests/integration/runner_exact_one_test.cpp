@@ -16,13 +16,12 @@ namespace {
 
 constexpr Duration kTtl = 3s;
 
-class RunnerExactOne : public ::testing::TestWithParam<const char*> {
+class RunnerExactOne : public FleetTest {
  protected:
   void SetUp() override {
-    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
-    bool postgres = GetParam() == std::string("Postgres");
-    if (auto server = PostgresServer::shared(); postgres && !server) GTEST_SKIP() << server.error().message;
-    FleetOptions options{.cameras = 3, .camera = {{"max_fps", 3}}, .postgres = postgres};
+    FleetTest::SetUp();
+    if (IsSkipped()) return;
+    FleetOptions options{.cameras = 3, .camera = {{"max_fps", 3}}, .postgres = postgres()};
     options.runner_flags.insert(options.runner_flags.end(), {"--status-summary-interval-s", "0.5"});
     options.plane_flags = plane_flags();
     fleet_ = std::make_unique<RunnerFleet>(std::move(options));
@@ -55,55 +54,105 @@ class RunnerExactOne : public ::testing::TestWithParam<const char*> {
     fleet_->history().expect_one_voice();
     if (HasFailure()) std::printf("%s\n", fleet_->report().c_str());
   }
-  bool r1_has_let_go() {
+  bool has_let_go(const std::string& runner) {
     return eventually(10s, [&] {
-      boost::json::object state = fleet_->runner("r1").state();
+      boost::json::object state = fleet_->runner(runner).state();
       return state.contains("owned") && state["owned"] == 0;
     });
+  }
+  std::vector<int> manager_and_workers(const std::string& runner) {
+    std::vector<int> all = fleet_->runner(runner).workers();
+    all.push_back(fleet_->runner(runner).manager());
+    return all;
   }
   Runner& r1() { return fleet_->runner("r1"); }
 
   std::unique_ptr<FaultProxy> proxy_;
-  std::unique_ptr<RunnerFleet> fleet_;
 };
 
-TEST_P(RunnerExactOne, RenewPathCut_TheOtherTakesOver_AndTheCutOffOneIsNotHeardAgain) {
+TEST_P(RunnerExactOne, RenewPathAloneCut_EventsEndByTheDeadline_AndTheOtherTakesOver) {
+  start_two();
+  WallTime cut = wall_now();
+  proxy_->set({.cut_path = "/v1/leases"});
+  ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
+  ASSERT_TRUE(hears("r2", 3));
+  size_t heartbeats = 0;
+  for (const Accepted& event : fleet_->history().events()) {
+    if (event.runner != "r1") continue;
+    heartbeats += event.kind == "runner.heartbeat" && event.stored > cut + kTtl ? 1 : 0;
+    if (event.version > 0) {
+      EXPECT_LT(event.stored, cut + kTtl) << event.kind << " of " << event.camera << " after its deadline";
+    }
+  }
+  EXPECT_GT(heartbeats, 0u) << "the way of its events was not open";
+  proxy_->pass();
+  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
+  expect_one_voice_at_the_end();
+}
+
+// Three runners with a camera each, and a healthy one with room for all.
+TEST_P(RunnerExactOne, ManagerWorkersAndBothStoppedFor30s_WakeUp_AndSpeakForNobodyElse) {
+  for (const char* id : {"r1", "r2", "r3"}) fleet_->add(id, {"--capacity-streams", "1"});
+  ASSERT_TRUE(fleet_->all_stream(25s)) << fleet_->report();
+  std::map<std::string, std::string> camera_of;
+  for (const std::string& camera : fleet_->cameras()) camera_of[fleet_->owner_of(camera)] = camera;
+  fleet_->add("r4");
+  std::vector<int> stopped = fleet_->runner("r2").workers();
+  std::ranges::copy(manager_and_workers("r3"), std::back_inserter(stopped));
+  stopped.push_back(r1().manager());
+  signal_all(stopped, SIGSTOP);
+  let_last(30s);
+  EXPECT_EQ(fleet_->owner_of(camera_of["r1"]), "r4");
+  EXPECT_EQ(fleet_->owner_of(camera_of["r2"]), "r2") << "its manager renewed";
+  EXPECT_EQ(fleet_->owner_of(camera_of["r3"]), "r4");
+  WallTime woken = wall_now();
+  signal_all(stopped, SIGCONT);
+  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
+  EXPECT_TRUE(has_let_go("r3")) << fleet_->report();
+  EXPECT_TRUE(eventually(15s, [&] {
+    fleet_->history().read(fleet_->plane());
+    return std::ranges::any_of(fleet_->history().events(), [&](const Accepted& event) {
+      return event.kind == "detections" && event.runner == "r2" && event.captured > woken;
+    });
+  })) << fleet_->report();
+  expect_one_voice_at_the_end();
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOne, ::testing::Values("Sqlite", "Postgres"), store_name);
+
+class RunnerExactOneOnSqlite : public RunnerExactOne {};
+
+TEST_P(RunnerExactOneOnSqlite, CutOff_TheOtherTakesOver_AndTheCutOffOneIsNotHeardAgain) {
   start_two();
   proxy_->cut();
   ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
   ASSERT_TRUE(hears("r2", 3));
   proxy_->pass();
-  EXPECT_TRUE(r1_has_let_go()) << fleet_->report();
+  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
   expect_one_voice_at_the_end();
 }
 
-TEST_P(RunnerExactOne, ManagerStoppedForLongerThanTheTtl_WakesUpAndIsNotHeard) {
+TEST_P(RunnerExactOneOnSqlite, ManagerStoppedForLongerThanTheTtl_WakesUpAndIsNotHeard) {
   start_two();
   int manager = r1().manager();
   signal_all({manager}, SIGSTOP);
   ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
   ASSERT_TRUE(hears("r2", 3));
   signal_all({manager}, SIGCONT);
-  EXPECT_TRUE(r1_has_let_go()) << fleet_->report();
+  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
   expect_one_voice_at_the_end();
 }
 
-TEST_P(RunnerExactOne, ManagerAndWorkersStoppedForLongerThanTheTtl_WakeUpAndAreNotHeard) {
+TEST_P(RunnerExactOneOnSqlite, ManagerAndWorkersStoppedForLongerThanTheTtl_WakeUpAndAreNotHeard) {
   start_two();
-  std::vector<int> stopped = r1().workers();
-  stopped.push_back(r1().manager());
+  std::vector<int> stopped = manager_and_workers("r1");
   signal_all(stopped, SIGSTOP);
   ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
   ASSERT_TRUE(hears("r2", 3));
   signal_all(stopped, SIGCONT);
-  EXPECT_TRUE(r1_has_let_go()) << fleet_->report();
+  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
   expect_one_voice_at_the_end();
 }
-
-INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOne, ::testing::Values("Sqlite", "Postgres"),
-                         [](const auto& each) { return std::string(each.param); });
-
-class RunnerExactOneOnSqlite : public RunnerExactOne {};
 
 TEST_P(RunnerExactOneOnSqlite, WorkersStoppedForLongerThanTheTtl_GoOnWithTheirLeases) {
   start_two();
@@ -119,7 +168,7 @@ TEST_P(RunnerExactOneOnSqlite, BlackHoleBetweenARunnerAndItsControlPlane) {
   proxy_->black_hole();
   ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
   proxy_->pass();
-  EXPECT_TRUE(r1_has_let_go()) << fleet_->report();
+  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
   expect_one_voice_at_the_end();
 }
 
@@ -180,8 +229,7 @@ TEST_P(RunnerExactOneOnSqlite, ControlPlaneKilledAndStartedAgain_NobodyChangesHa
   expect_one_voice_at_the_end();
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOneOnSqlite, ::testing::Values("Sqlite"),
-                         [](const auto& each) { return std::string(each.param); });
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOneOnSqlite, ::testing::Values("Sqlite"), store_name);
 
 class RunnerTokens : public RunnerExactOne {
  protected:
@@ -215,8 +263,7 @@ TEST_P(RunnerTokens, OfTwentySeconds_AreRenewedWithoutAGapInTheEvents) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, RunnerTokens, ::testing::Values("Sqlite"),
-                         [](const auto& each) { return std::string(each.param); });
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerTokens, ::testing::Values("Sqlite"), store_name);
 
 }  // namespace
 }  // namespace weir::test

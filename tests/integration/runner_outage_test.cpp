@@ -49,6 +49,21 @@ class RunnerOutage : public ::testing::Test {
       }
     return frames.empty() ? -1 : *frames.rbegin() - *frames.begin() + 1 - std::ssize(frames);
   }
+  // The newest picture wins where the machine is too slow: these were not looked at.
+  std::map<std::string, double> dropped_at(const Runner& runner) {
+    std::map<std::string, double> out;
+    for (const std::string& camera : fleet_->cameras()) out[camera] = runner.number(camera, "dropped");
+    return out;
+  }
+  void expect_none_lost(const Runner& runner, const std::string& camera, WallTime since, double dropped_before) {
+    auto lost = static_cast<double>(missing(camera, since));
+    double dropped = 0;
+    // What a runner knows of its workers is a moment old.
+    eventually(1s, [&] { return lost <= (dropped = runner.number(camera, "dropped") - dropped_before); });
+    std::printf("outage: %s: %.0f pictures without an event, %.0f were not looked at\n", camera.c_str(), lost, dropped);
+    EXPECT_GE(lost, 0) << camera;
+    EXPECT_LE(lost, dropped) << camera;
+  }
   double sum_of(Runner& runner, const std::string& sample) {
     double sum = 0;
     boost::json::object state = runner.state();
@@ -69,9 +84,8 @@ TEST_F(RunnerOutage, ControlPlaneAwayFor15s_NoCameraStops_AndNoPicturesEventIsLo
   Runner& runner = fleet_->add("r1");
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   ASSERT_TRUE(all_heard_after(wall_now()));
+  auto dropped = dropped_at(runner);
   WallTime before = wall_now();
-  std::map<std::string, double> dropped;  // the newest picture wins where the machine is too slow
-  for (const std::string& camera : fleet_->cameras()) dropped[camera] = runner.number(camera, "dropped");
   ASSERT_TRUE(all_heard_after(before));
   fleet_->plane().kill_hard();
   let_last(15s);
@@ -83,14 +97,7 @@ TEST_F(RunnerOutage, ControlPlaneAwayFor15s_NoCameraStops_AndNoPicturesEventIsLo
   ASSERT_TRUE(all_heard_after(wall_now())) << fleet_->report();
   EXPECT_GT(sum_of(runner, "weir_events_spooled_total"), 50);
   fleet_->history().expect_one_voice();
-  for (const std::string& camera : fleet_->cameras()) {
-    double not_looked_at = runner.number(camera, "dropped") - dropped[camera];
-    std::int64_t lost = missing(camera, before);
-    std::printf("outage: %s: %lld pictures without an event, %.0f were not looked at\n", camera.c_str(),
-                static_cast<long long>(lost), not_looked_at);
-    EXPECT_GE(lost, 0);
-    EXPECT_LE(static_cast<double>(lost), not_looked_at) << camera;
-  }
+  for (const std::string& camera : fleet_->cameras()) expect_none_lost(runner, camera, before, dropped[camera]);
 }
 
 TEST_F(RunnerOutage, PostgresKilledAndStartedAgainBehindALivingControlPlane_NobodyChangesHands) {
@@ -102,9 +109,8 @@ TEST_F(RunnerOutage, PostgresKilledAndStartedAgainBehindALivingControlPlane_Nobo
   Runner& runner = fleet_->add("r1");
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   fleet_->add("r2");
+  auto dropped = dropped_at(runner);
   WallTime before = wall_now();
-  std::map<std::string, double> dropped;
-  for (const std::string& camera : fleet_->cameras()) dropped[camera] = runner.number(camera, "dropped");
   ASSERT_TRUE(all_heard_after(before));
   auto versions = fleet_->versions();
   (*server)->kill_hard();
@@ -114,13 +120,11 @@ TEST_F(RunnerOutage, PostgresKilledAndStartedAgainBehindALivingControlPlane_Nobo
   ASSERT_TRUE(all_heard_after(wall_now())) << fleet_->report();
   EXPECT_EQ(fleet_->versions(), versions);
   fleet_->history().expect_one_voice();
-  for (const std::string& camera : fleet_->cameras())
-    EXPECT_LE(static_cast<double>(missing(camera, before)), runner.number(camera, "dropped") - dropped[camera])
-        << camera;
+  for (const std::string& camera : fleet_->cameras()) expect_none_lost(runner, camera, before, dropped[camera]);
   fleet_.reset();  // before its store
 }
 
-TEST_F(RunnerOutage, OneOfTwoControlPlanesKilled_TheOtherRenews_AndNoPicturesEventIsLost) {
+TEST_F(RunnerOutage, OneOfTwoControlPlanesKilled_TheOtherRenewsAndIsTold_AndNoPicturesEventIsLost) {
   auto server = PostgresServer::shared();
   if (!server) GTEST_SKIP() << server.error().message;
   auto database = (*server)->new_database();
@@ -129,13 +133,17 @@ TEST_F(RunnerOutage, OneOfTwoControlPlanesKilled_TheOtherRenews_AndNoPicturesEve
   WeirProcess other(fleet_->folder().path(), *database);
   Runner& runner = fleet_->add("r1", {}, fleet_->plane().url() + "," + other.url());
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  auto dropped = dropped_at(runner);
   WallTime before = wall_now();
-  std::map<std::string, double> dropped;
-  for (const std::string& camera : fleet_->cameras()) dropped[camera] = runner.number(camera, "dropped");
   ASSERT_TRUE(all_heard_after(before));
   auto versions = fleet_->versions();
+  WallTime killed = wall_now();
   fleet_->plane().kill_hard();
-  let_last(7s);
+  EXPECT_TRUE(eventually(5s, [&] {
+    fleet_->history().read(other);
+    return std::ranges::all_of(fleet_->cameras(), [&](const auto& camera) { return heard_after(camera, killed); });
+  })) << "events wait for the one that is away";
+  let_last(4s);
   for (const std::string& camera : fleet_->cameras()) {
     EXPECT_TRUE(runner.streams(camera)) << runner.log();
     EXPECT_GT(runner.number(camera, "lease_valid_s"), 0) << "nobody renewed it";
@@ -145,14 +153,12 @@ TEST_F(RunnerOutage, OneOfTwoControlPlanesKilled_TheOtherRenews_AndNoPicturesEve
   fleet_->plane().start();
   ASSERT_TRUE(all_heard_after(wall_now())) << fleet_->report();
   fleet_->history().expect_one_voice();
-  for (const std::string& camera : fleet_->cameras())
-    EXPECT_LE(static_cast<double>(missing(camera, before)), runner.number(camera, "dropped") - dropped[camera])
-        << camera;
-  size_t late = 0;
+  for (const std::string& camera : fleet_->cameras()) expect_none_lost(runner, camera, before, dropped[camera]);
+  Duration latest{};
   for (const Accepted& event : fleet_->history().events())
-    late += event.captured && event.stored - *event.captured > 3s ? 1 : 0;
-  std::printf("one of two control planes killed: %zu of %zu events waited for its return\n", late,
-              fleet_->history().events().size());
+    if (event.captured) latest = std::max<Duration>(latest, event.stored - *event.captured);
+  std::printf("one of two control planes killed: an event waited for at most %.2f s\n", seconds(latest));
+  EXPECT_LT(seconds(latest), 5);
 }
 
 TEST_F(RunnerOutage, LongerThanTheGrace_StopsDecoding_AndStreamsAgainAfterwards) {
@@ -176,9 +182,8 @@ TEST_F(RunnerOutage, CutOffRunner_LosesWhatAnotherTook_AndPublishesWhatNobodyToo
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   ASSERT_TRUE(all_heard_after(wall_now()));
   fleet_->add("r2", {"--capacity-streams", "1"});
+  auto dropped = dropped_at(cut_off);
   WallTime cut = wall_now();
-  std::map<std::string, double> dropped;
-  for (const std::string& camera : fleet_->cameras()) dropped[camera] = cut_off.number(camera, "dropped");
   proxy.cut();
   ASSERT_TRUE(eventually(15s, [&] { return fleet_->owner_of("cam-1") == "r2" || fleet_->owner_of("cam-2") == "r2"; }));
   std::string taken = fleet_->owner_of("cam-1") == "r2" ? "cam-1" : "cam-2",
@@ -192,8 +197,7 @@ TEST_F(RunnerOutage, CutOffRunner_LosesWhatAnotherTook_AndPublishesWhatNobodyToo
   EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
   fleet_->history().read(fleet_->plane());
   fleet_->history().expect_one_voice();
-  EXPECT_LE(static_cast<double>(missing(kept, cut)), cut_off.number(kept, "dropped") - dropped[kept])
-      << "of the camera that nobody took";
+  expect_none_lost(cut_off, kept, cut, dropped[kept]);  // nobody took it
 }
 
 }  // namespace

@@ -7,17 +7,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace weir::test {
 namespace {
 
+namespace fs = std::filesystem;
+
 const std::string kSmall = "width=384,height=288,fps=10,keyframe_s=1,seconds=10";
 
-class RunnerReconfigure : public ::testing::Test {
+class RunnerReconfigure : public FleetTest {
  protected:
-  void SetUp() override {
-    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
-  }
   // `known` of the simulator's `all` cameras are registered; the rest comes later.
   void start(int all, int known, boost::json::object camera, std::vector<std::string> flags = {}) {
     boost::json::array list;
@@ -27,7 +27,9 @@ class RunnerReconfigure : public ::testing::Test {
         FleetOptions{.cameras = known,
                      .camera = std::move(camera),
                      .runner_flags = std::move(flags),
-                     .recorders = {{{"name", "recorder-1"}, {"cameras", std::move(list)}}}});
+                     .postgres = postgres(),
+                     .recorders = {{{"name", "recorder-1"}, {"cameras", std::move(list)}}},
+                     .runner_program = program_});
     fleet_->add("r1");
     ASSERT_TRUE(fleet_->all_stream(25s)) << fleet_->report();
   }
@@ -70,19 +72,52 @@ class RunnerReconfigure : public ::testing::Test {
     for (const auto& dial : all.at("dials").as_array()) ++out[std::string(dial.at("camera").as_string())];
     return out;
   }
-  bool log_has(const std::string& word) { return fleet_->runner("r1").log().find(word) != std::string::npos; }
   bool settled() {
     return eventually(20s, [&] {
       boost::json::object state = fleet_->runner("r1").state();
       return state.contains("workers") && state["workers"].as_array().size() <= 2;
     });
   }
+  // Two cameras of which every picture is looked at, and something is seen in every one.
+  void start_seen(int all, std::vector<std::string> flags = {}) {
+    start(all, 2, {{"max_fps", 10}, {"decode", "full"}, {"motion_gating", {{"enabled", false}}}, {"min_score", 0.05}},
+          std::move(flags));
+    see_more(15);
+    began_ = wall_now();
+  }
+  void see_more(size_t pictures) {
+    std::map<std::string, size_t> before;
+    for (const char* camera : {"cam-1", "cam-2"}) before[camera] = fleet_->history().captures(camera).size();
+    ASSERT_TRUE(eventually(20s, [&] {
+      fleet_->history().read(fleet_->plane());
+      return std::ranges::all_of(before, [&](const auto& each) {
+        return fleet_->history().captures(each.first).size() >= each.second + pictures;
+      });
+    })) << fleet_->report();
+  }
+  // Since they were seen first.
+  void expect_no_gap() {
+    see_more(10);
+    fleet_->history().expect_one_voice();
+    for (const char* camera : {"cam-1", "cam-2"}) {
+      std::vector<WallTime> captures = fleet_->history().captures(camera);
+      Duration gap{}, usual{};
+      for (size_t i = 1; i < captures.size(); ++i) {
+        Duration& longest = captures[i] < began_ ? usual : gap;
+        longest = std::max<Duration>(longest, captures[i] - captures[i - 1]);
+      }
+      std::printf("%s: longest gap %.0f ms, %.0f ms before\n", camera, seconds(gap) * 1e3, seconds(usual) * 1e3);
+      // A busy machine delivers some frames late without any change, too.
+      EXPECT_LE(seconds(gap), std::max(0.1, seconds(usual)) + 0.2) << camera;
+    }
+  }
 
-  std::unique_ptr<RunnerFleet> fleet_;
+  std::string program_ = WEIR_BINARY;
   std::map<std::string, std::int64_t> since_;
+  WallTime began_{};
 };
 
-TEST_F(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersAreNeitherDialledNorRenamed) {
+TEST_P(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersAreNeitherDialledNorRenamed) {
   start(14, 3, {{"model", {{"detector", "none"}}}});
   auto versions = fleet_->versions();
   double one = add(4, 4);
@@ -104,48 +139,54 @@ TEST_F(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersAreNeitherDialledNor
   }
 }
 
-TEST_F(RunnerReconfigure, BlueGreen_CamerasThatStay_HaveNoGapOverAFrameAnd200ms) {
-  // Every picture is looked at, and something is seen in every one.
-  start(4, 2, {{"max_fps", 10}, {"decode", "full"}, {"motion_gating", {{"enabled", false}}}, {"min_score", 0.05}},
-        {"--rollout", "bluegreen"});
-  auto enough = [&](size_t events) {
-    fleet_->history().read(fleet_->plane());
-    return fleet_->history().captures("cam-1").size() > events && fleet_->history().captures("cam-2").size() > events;
-  };
-  ASSERT_TRUE(eventually(20s, [&] { return enough(15); }));
-  WallTime began = wall_now();
-  for (int camera : {3, 4}) {
-    double time = add(camera, camera, {{"model", {{"detector", "none"}}}});
-    std::printf("blue/green: the new camera streams after %.2f s\n", time);
-    EXPECT_LT(time, 5);
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerReconfigure, ::testing::Values("Sqlite", "Postgres"), store_name);
+
+class RunnerReconfigureOnSqlite : public RunnerReconfigure {};
+
+TEST_P(RunnerReconfigureOnSqlite, BlueGreen_CamerasThatStay_HaveNoGapOverAFrameAnd200ms) {
+  start_seen(12, {"--rollout", "bluegreen"});
+  for (int last : {3, 12}) {
+    double time = add(3, last, {{"model", {{"detector", "none"}}}});
+    std::printf("blue/green: the last of %d new cameras streams after %.2f s\n", last - 2, time);
+    EXPECT_LT(time, 5) << fleet_->report();
     EXPECT_TRUE(settled()) << fleet_->report();
+    remove(3, last);
   }
-  remove(4, 4);
-  EXPECT_TRUE(log_has("rollout.done"));
-  size_t seen = fleet_->history().captures("cam-1").size();
-  ASSERT_TRUE(eventually(20s, [&] { return enough(seen + 10); })) << fleet_->report();
-  fleet_->history().expect_one_voice();
-  for (const char* camera : {"cam-1", "cam-2"}) {
-    std::vector<WallTime> captures = fleet_->history().captures(camera);
-    Duration gap{}, usual{};
-    for (size_t i = 1; i < captures.size(); ++i)
-      (captures[i] < began ? usual : gap) =
-          std::max<Duration>(captures[i] < began ? usual : gap, captures[i] - captures[i - 1]);
-    std::printf("blue/green: %s: longest gap %.0f ms, %.0f ms before\n", camera, seconds(gap) * 1e3,
-                seconds(usual) * 1e3);
-    // A busy machine delivers some frames late without any change, too.
-    EXPECT_LE(seconds(gap), std::max(0.1, seconds(usual)) + 0.2) << camera;
-  }
+  EXPECT_TRUE(fleet_->runner("r1").logged("rollout.done"));
+  expect_no_gap();
 }
 
-TEST_F(RunnerReconfigure, BlueGreen_CameraWithOneSession_IsHandedOver_WithoutASecondConnection) {
+TEST_P(RunnerReconfigureOnSqlite, AnotherWorkerProgramInstalled_ReplacesTheWorkers_WithoutAGap) {
+  TempDir installed;
+  for (const char* file : {WEIR_BINARY, WEIR_WORKER}) fs::copy(file, installed.path());
+  program_ = installed.path() + "/weir";
+  std::string worker = installed.path() + "/weir-worker";
+  start_seen(2);
+  Runner& runner = fleet_->runner("r1");
+  int old = runner.worker_of("cam-1");
+  fs::copy(WEIR_WORKER, worker + ".new");
+  fs::rename(worker + ".new", worker);
+  EXPECT_TRUE(eventually(40s, [&] { return runner.logged("\"event\":\"rollout.done\""); })) << fleet_->report();
+  EXPECT_TRUE(ended(old));
+  EXPECT_TRUE(eventually(10s, [&] {
+    // Of one that runs a file which was replaced the link says so.
+    std::vector<int> all = runner.workers();
+    return all.size() == 2 && std::ranges::all_of(all, [&](int pid) {
+             std::error_code gone;
+             return fs::read_symlink(fmt::format("/proc/{}/exe", pid), gone) == worker;
+           });
+  })) << fleet_->report();
+  expect_no_gap();
+}
+
+TEST_P(RunnerReconfigureOnSqlite, BlueGreen_CameraWithOneSession_IsHandedOver_WithoutASecondConnection) {
   start(3, 2, {{"model", {{"detector", "none"}}}, {"max_sessions", 1}}, {"--rollout", "bluegreen"});
   for (const char* camera : {"cam-1", "cam-2"})
     fleet_->camsim().fault(camera, {{"kind", "max_sessions"}, {"sessions", 1}});
   auto before = fleet_->versions();
   add(3, 3);
   EXPECT_TRUE(settled()) << fleet_->report();
-  EXPECT_TRUE(log_has("rollout.done")) << fleet_->report();
+  EXPECT_TRUE(fleet_->runner("r1").logged("rollout.done")) << fleet_->report();
   EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
   fleet_->history().read(fleet_->plane());
   for (const char* camera : {"cam-1", "cam-2"})
@@ -155,14 +196,16 @@ TEST_F(RunnerReconfigure, BlueGreen_CameraWithOneSession_IsHandedOver_WithoutASe
     EXPECT_NE(dial.at("outcome"), "453") << "a second session was asked for";
 }
 
-TEST_F(RunnerReconfigure, BlueGreen_CameraThatTurnsOutToAllowOneSession_Survives) {
+TEST_P(RunnerReconfigureOnSqlite, BlueGreen_CameraThatTurnsOutToAllowOneSession_Survives) {
   start(3, 2, {{"model", {{"detector", "none"}}}}, {"--rollout", "bluegreen"});
   fleet_->camsim().fault("cam-1", {{"kind", "max_sessions"}, {"sessions", 1}});
   add(3, 3);
   EXPECT_TRUE(settled()) << fleet_->report();
-  EXPECT_TRUE(log_has("camera.few_sessions")) << fleet_->report();
+  EXPECT_TRUE(fleet_->runner("r1").logged("camera.few_sessions")) << fleet_->report();
   EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
 }
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerReconfigureOnSqlite, ::testing::Values("Sqlite"), store_name);
 
 }  // namespace
 }  // namespace weir::test

@@ -7,23 +7,27 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 namespace weir::test {
 namespace {
 
-class RunnerTakeover : public ::testing::Test {
+class RunnerTakeover : public FleetTest {
  protected:
-  void SetUp() override {
-    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
-  }
   void start(int cameras, std::vector<std::string> runner_flags = {}) {
     runner_flags.insert(runner_flags.end(), {"--lease-retry-interval-s", "60"});  // news alone must bring the takeover
-    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{
-        .cameras = cameras, .camera = {{"model", {{"detector", "none"}}}}, .runner_flags = std::move(runner_flags)});
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = cameras,
+                                                        .camera = {{"model", {{"detector", "none"}}}},
+                                                        .runner_flags = std::move(runner_flags),
+                                                        .postgres = postgres()});
   }
+  static int kills_of(int most) { return postgres() ? 1 : most; }
   // Each camera's time from the kill to its STREAMING under a later version.
   std::vector<double> dark(const std::function<void()>& kill, Duration limit) {
     auto before = fleet_->versions();
@@ -52,14 +56,13 @@ class RunnerTakeover : public ::testing::Test {
                 all[all.size() * 95 / 100], all.back());
     EXPECT_LT(all.back(), limit);
   }
-  std::unique_ptr<RunnerFleet> fleet_;
 };
 
-TEST_F(RunnerTakeover, KilledWorker_StreamsAgainWithinThreeSeconds) {
+TEST_P(RunnerTakeover, KilledWorker_StreamsAgainWithinThreeSeconds) {
   start(4);
   Runner& runner = fleet_->add("r1");
   std::vector<std::vector<double>> kills;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < kills_of(3); ++i) {
     ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
     kills.push_back(dark([&] { signal_all({runner.worker_of("cam-1")}, SIGKILL); }, 20s));
   }
@@ -67,11 +70,11 @@ TEST_F(RunnerTakeover, KilledWorker_StreamsAgainWithinThreeSeconds) {
   fleet_->history().expect_one_voice();
 }
 
-TEST_F(RunnerTakeover, KilledManager_LeavesItsLastWill_AndTheOtherStreamsWithinThreeSeconds) {
+TEST_P(RunnerTakeover, KilledManager_LeavesItsLastWill_AndTheOtherStreamsWithinThreeSeconds) {
   start(4);
   std::vector<std::vector<double>> kills;
   fleet_->add("r0");
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < kills_of(3); ++i) {
     ASSERT_TRUE(fleet_->all_stream(20s, {fmt::format("r{}", i)})) << fleet_->report();
     fleet_->add(fmt::format("r{}", i + 1));
     Runner& runner = fleet_->runner(fmt::format("r{}", i));
@@ -84,11 +87,11 @@ TEST_F(RunnerTakeover, KilledManager_LeavesItsLastWill_AndTheOtherStreamsWithinT
   fleet_->history().expect_one_voice();
 }
 
-TEST_F(RunnerTakeover, WholeRunnerKilledAtOnce_TheOtherStreamsWithinTenSeconds) {
+TEST_P(RunnerTakeover, WholeRunnerKilledAtOnce_TheOtherStreamsWithinTenSeconds) {
   start(4);
   std::vector<std::vector<double>> kills;
   fleet_->add("r0");
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < kills_of(2); ++i) {
     ASSERT_TRUE(fleet_->all_stream(20s, {fmt::format("r{}", i)})) << fleet_->report();
     fleet_->add(fmt::format("r{}", i + 1));
     ASSERT_TRUE(eventually(10s, [&] { return fleet_->runner(fmt::format("r{}", i + 1)).workers().size() == 1; }));
@@ -99,9 +102,52 @@ TEST_F(RunnerTakeover, WholeRunnerKilledAtOnce_TheOtherStreamsWithinTenSeconds) 
   fleet_->history().expect_one_voice();
 }
 
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerTakeover, ::testing::Values("Sqlite", "Postgres"), store_name);
+
+class RunnerTakeoverOnSqlite : public RunnerTakeover {};
+
+// As foreign code does when it meets a stream that it cannot bear; the threads of cameras have their names.
+bool crash_thread(int pid, const std::string& camera) {
+  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid))) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name == camera.substr(0, 15))
+      return ::syscall(SYS_tgkill, pid, std::stoi(task.path().filename()), SIGSEGV) == 0;
+  }
+  return false;
+}
+
+TEST_P(RunnerTakeoverOnSqlite, CameraWhoseThreadCrashedTwice_GetsAWorkerOfItsOwn_AndTakesNobodyWithIt) {
+  start(3);
+  Runner& runner = fleet_->add("r1");
+  auto crash = [&] { EXPECT_TRUE(crash_thread(runner.worker_of("cam-2"), "cam-2")); };
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+    ASSERT_EQ(dark(crash, 20s).size(), 3u);
+  }
+  EXPECT_TRUE(eventually(10s, [&] {
+    int others = runner.worker_of("cam-1");
+    return runner.camera("cam-2")["alone"] == true && others == runner.worker_of("cam-3") &&
+           others != runner.worker_of("cam-2");
+  })) << fleet_->report();
+  EXPECT_EQ(fleet_->plane().get("/v1/cameras/cam-2").field("crashes"), "2");
+  EXPECT_EQ(fleet_->plane().get("/v1/cameras/cam-1").field("crashes"), "0");
+  EXPECT_TRUE(runner.logged("\"event\":\"camera.alone\"")) << runner.log();
+
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  auto before = fleet_->versions();
+  crash();
+  EXPECT_TRUE(eventually(20s, [&] {
+    fleet_->history().read(fleet_->plane());
+    return fleet_->history().streaming_above("cam-2", before["cam-2"]).has_value();
+  })) << fleet_->report();
+  for (const char* camera : {"cam-1", "cam-3"}) EXPECT_EQ(fleet_->version_of(camera), before[camera]) << camera;
+  fleet_->history().expect_one_voice();
+}
+
 // ---- the same machine again ----
 
-TEST_F(RunnerTakeover, KilledRunnerStartedAgainInItsFolder_StreamsAtOnce_NotAfterATtl) {
+TEST_P(RunnerTakeoverOnSqlite, KilledRunnerStartedAgainInItsFolder_StreamsAtOnce_NotAfterATtl) {
   start(4, {"--lease-ttl-s", "20", "--lease-renew-interval-s", "2"});
   Runner& runner = fleet_->add("r1");
   std::vector<std::vector<double>> kills;
@@ -118,7 +164,7 @@ TEST_F(RunnerTakeover, KilledRunnerStartedAgainInItsFolder_StreamsAtOnce_NotAfte
   fleet_->history().expect_one_voice();
 }
 
-TEST_F(RunnerTakeover, CopiedStateFolder_SpeaksForNobodyElse) {
+TEST_P(RunnerTakeoverOnSqlite, CopiedStateFolder_SpeaksForNobodyElse) {
   start(2);
   Runner& runner = fleet_->add("r1");
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
@@ -133,7 +179,7 @@ TEST_F(RunnerTakeover, CopiedStateFolder_SpeaksForNobodyElse) {
   EXPECT_EQ(copy->log().find("runner.will_found"), std::string::npos);
 }
 
-TEST_F(RunnerTakeover, SecondRunnerInTheSameFolder_IsRefused) {
+TEST_P(RunnerTakeoverOnSqlite, SecondRunnerInTheSameFolder_IsRefused) {
   start(1);
   Runner& runner = fleet_->add("r1");
   std::string said = fleet_->folder().path() + "/said";
@@ -144,6 +190,8 @@ TEST_F(RunnerTakeover, SecondRunnerInTheSameFolder_IsRefused) {
   EXPECT_NE(code, 0);
   EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
 }
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerTakeoverOnSqlite, ::testing::Values("Sqlite"), store_name);
 
 }  // namespace
 }  // namespace weir::test

@@ -42,6 +42,12 @@ struct Link {
 };
 using LinkPtr = std::shared_ptr<Link>;
 
+// A request begins a piece: nobody here sends a second one before the first was answered.
+bool asks_for(std::string_view piece, std::string_view path) {
+  size_t target = piece.find(' ');
+  return target != std::string_view::npos && piece.substr(target + 1).starts_with(path);
+}
+
 }  // namespace
 
 struct FaultProxy::State {
@@ -88,6 +94,7 @@ struct FaultProxy::State {
       size_t got =
           co_await from.async_read_some(asio::buffer(piece), asio::redirect_error(asio::use_awaitable, failed));
       if (failed) break;
+      if (up && !fault.cut_path.empty() && asks_for({piece.data(), got}, fault.cut_path)) break;
       if (Duration pause = draw_delay(); pause > 0us) {
         timer.expires_after(pause);
         co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, failed));

@@ -14,6 +14,7 @@ namespace weir::test {
 
 struct Fault {
   bool cut = false;                         // connections are reset, new ones too
+  std::string cut_path = {};                // only those on which somebody asks for what begins with this
   bool lose_up = false, lose_down = false;  // bytes towards the control plane, or from it, vanish: both is a black hole
   Duration delay{};                         // of every piece in each direction
   Duration jitter{};                        // the delay is longer or shorter by up to this much

@@ -62,6 +62,14 @@ std::string fleet_needs() {
              : "";
 }
 
+void FleetTest::SetUp() {
+  if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+  if (!postgres()) return;
+  if (auto server = PostgresServer::shared(); !server) GTEST_SKIP() << server.error().message;
+}
+
+std::string store_name(const ::testing::TestParamInfo<const char*>& store) { return store.param; }
+
 void let_last(Duration time) {
   for (Instant end = boot_now() + time; boot_now() < end;) between_looks();
 }
@@ -106,8 +114,13 @@ Reply get_from(const std::string& url, const std::string& target) {
 
 // ---- a runner ----
 
-Runner::Runner(std::string id, std::string folder, std::vector<std::string> flags, std::string api_key)
-    : id_(std::move(id)), folder_(std::move(folder)), api_key_(std::move(api_key)), flags_(std::move(flags)) {
+Runner::Runner(std::string program, std::string id, std::string folder, std::vector<std::string> flags,
+               std::string api_key)
+    : program_(std::move(program)),
+      id_(std::move(id)),
+      folder_(std::move(folder)),
+      api_key_(std::move(api_key)),
+      flags_(std::move(flags)) {
   fs::create_directories(folder_);
   start();
 }
@@ -116,7 +129,7 @@ Runner::~Runner() { kill_everything(); }
 
 void Runner::start() {
   ASSERT_LT(parent_, 0) << "still running";
-  std::vector<std::string> words{WEIR_BINARY, "runner", "--runner-id", id_, "--state-dir", folder_};
+  std::vector<std::string> words{program_, "runner", "--runner-id", id_, "--state-dir", folder_};
   words.insert(words.end(), flags_.begin(), flags_.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -256,7 +269,8 @@ std::unique_ptr<Runner> RunnerFleet::make(const std::string& id, const std::stri
   if (api_key.empty()) flags.insert(flags.end(), {"--auth-secret-file", folder_.path() + "/auth.secret"});
   flags.insert(flags.end(), options_.runner_flags.begin(), options_.runner_flags.end());
   flags.insert(flags.end(), more.begin(), more.end());
-  return std::make_unique<Runner>(id, folder_.path() + "/" + folder, std::move(flags), std::move(api_key));
+  return std::make_unique<Runner>(options_.runner_program, id, folder_.path() + "/" + folder, std::move(flags),
+                                  std::move(api_key));
 }
 
 Runner& RunnerFleet::add(const std::string& id, std::vector<std::string> more, std::string url) {

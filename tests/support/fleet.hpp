@@ -8,6 +8,8 @@
 #include "history.hpp"
 #include "shard.hpp"
 
+#include <gtest/gtest.h>
+
 #include <csignal>
 
 namespace weir::test {
@@ -23,7 +25,8 @@ Reply get_from(const std::string& url, const std::string& target);
 class Runner {
  public:
   // `flags` come after --runner-id and --state-dir.
-  Runner(std::string id, std::string folder, std::vector<std::string> flags, std::string api_key = {});
+  Runner(std::string program, std::string id, std::string folder, std::vector<std::string> flags,
+         std::string api_key = {});
   ~Runner();
   Runner(const Runner&) = delete;
 
@@ -46,6 +49,7 @@ class Runner {
   Reply get(const std::string& target) const { return get_from(url_, target); }
   const std::string& url() const { return url_; }
   std::string log() const;
+  bool logged(std::string_view word) const { return log().find(word) != std::string::npos; }
 
   void kill_everything();  // at once: nobody is left to send the last will
   void wake_everything() { signal_all(processes(), SIGCONT); }
@@ -53,7 +57,7 @@ class Runner {
   int wait(Duration limit);
 
  private:
-  const std::string id_, folder_, api_key_;
+  const std::string program_, id_, folder_, api_key_;
   const std::vector<std::string> flags_;
   std::string url_;
   int parent_ = -1;
@@ -70,6 +74,7 @@ struct FleetOptions {
   bool postgres = false;              // a new database on the shared server
   std::string database = {};          // instead: this one
   boost::json::array recorders = {};  // instead of one recorder with `cameras` cameras
+  std::string runner_program = WEIR_BINARY;
 };
 
 class RunnerFleet {
@@ -111,5 +116,14 @@ void let_last(Duration time);
 
 // Why tests of a fleet cannot run here, or "".
 std::string fleet_needs();
+
+// A test of a fleet, on the store that its parameter names.
+class FleetTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override;
+  static bool postgres() { return GetParam() == std::string("Postgres"); }
+  std::unique_ptr<RunnerFleet> fleet_;
+};
+std::string store_name(const ::testing::TestParamInfo<const char*>& store);
 
 }  // namespace weir::test

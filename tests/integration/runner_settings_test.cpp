@@ -1,0 +1,70 @@
+// Settings of a runner that change while it runs: no camera is touched, whatever they are.
+#include "fault_proxy.hpp"
+#include "fleet.hpp"
+#include "stall.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+namespace weir::test {
+namespace {
+
+void write(const std::string& file, const std::string& text) {
+  std::ofstream(file + ".new") << text;
+  std::filesystem::rename(file + ".new", file);
+}
+
+TEST(RunnerSettings, AnotherAddressAndAnotherTtl_TakeEffectAtOnce_AndNoCameraIsTouched) {
+  if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+  RunnerFleet fleet(FleetOptions{.camera = {{"max_fps", 5}}});
+  FaultProxy old_way(fleet.plane().url()), new_way(fleet.plane().url());
+  std::string file = fleet.folder().path() + "/runner.yaml";
+  auto settings = [&](const FaultProxy& way, int ttl) {
+    return fmt::format("control_plane_url: {}\nlease_ttl_s: {}\nlease_renew_interval_s: 1\n", way.url(), ttl);
+  };
+  write(file, settings(old_way, 3));
+  Runner runner(WEIR_BINARY, "r1", fleet.folder().path() + "/r1",
+                {"--config", file, "--auth-secret-file", fleet.folder().path() + "/auth.secret", "--prom-manager-port",
+                 "0", "--prom-worker-port", "0", "--models-dir", part("models"), "--library-dir", part("lib")});
+  auto all_stream = [&] {
+    return std::ranges::all_of(fleet.cameras(), [&](const std::string& camera) { return runner.streams(camera); });
+  };
+  ASSERT_TRUE(eventually(20s, all_stream)) << runner.log();
+  auto versions = fleet.versions();
+  int worker = runner.worker_of("cam-1");
+  auto dials = [&] { return fleet.camsim().dials().at("dials").as_array().size(); };
+  size_t dialled = dials();
+
+  write(file, settings(new_way, 20));
+  ASSERT_TRUE(eventually(10s, [&] { return runner.log().find("settings.reloaded") != std::string::npos; }))
+      << runner.log();
+  EXPECT_NE(runner.log().find(R"("took_effect":"control_plane_url, lease_ttl_s","needs_restart":"")"),
+            std::string::npos)
+      << runner.log();
+  // Whoever still used the old way would be without a lease, and unheard, from now on.
+  old_way.cut();
+  for (const std::string& camera : fleet.cameras())
+    EXPECT_TRUE(eventually(10s, [&] { return runner.number(camera, "lease_valid_s") > 10; })) << camera;
+  fleet.history().read(fleet.plane());
+  auto heard = fleet.history().captures("cam-1").size();
+  EXPECT_TRUE(eventually(10s,
+                         [&] {
+                           fleet.history().read(fleet.plane());
+                           return fleet.history().captures("cam-1").size() > heard + 5;
+                         }))
+      << "its events come by the new way\n"
+      << runner.log();
+  EXPECT_EQ(fleet.versions(), versions);
+  EXPECT_EQ(runner.worker_of("cam-1"), worker);
+  EXPECT_EQ(dials(), dialled);
+  fleet.history().expect_one_voice();
+  // The last will, too, finds its way.
+  signal_all({runner.manager()}, SIGKILL);
+  EXPECT_TRUE(eventually(5s, [&] { return fleet.owner_of("cam-1").empty(); })) << runner.log();
+}
+
+}  // namespace
+}  // namespace weir::test
