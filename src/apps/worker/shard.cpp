@@ -220,6 +220,8 @@ void ShardProcess::grant_everything() {
 
 Status ShardProcess::start() {
   std::signal(SIGPIPE, SIG_IGN);
+  for (int signal : {SIGTERM, SIGINT}) signals_.add(signal);
+  wait_for_signal();
   TRY(recorded, worker::install_crash_record(shard_.crash_file));
   TRY(opened, open_publisher());
   metrics_.add_process_metrics();
@@ -312,9 +314,8 @@ asio::awaitable<void> ShardProcess::drain(int code) {
 
 int ShardProcess::run() {
   asio::co_spawn(io_, worker_->run(), asio::bind_cancellation_slot(stop_.slot(), asio::detached));
-  for (int signal : {SIGTERM, SIGINT}) signals_.add(signal);
-  wait_for_signal();
   io_.run();
+  for (int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_IGN);  // it has stopped already
   log::info("worker.stopped", threads_left_ ? "stopped; a camera's thread hung and ends with the process" : "stopped")
       .with("exit_code", code_);
   // A thread that hangs in a name lookup cannot be joined, and what it uses must not be destroyed under it.
@@ -329,7 +330,7 @@ Result<int> shard(const Arguments& arguments) {
   log::set_common("runner_id", config.runner.str());
   log::set_common("shard_id", config.shard);
   ShardProcess process(settings, std::move(config), arguments.has("print"));
-  if (auto started = process.start(); !started) return configuration_error(started.error());
+  // Watched before anybody is told that this worker runs.
   if (arguments.has("lifeline-fd")) {
     TRY(fd, number_of(arguments, "lifeline-fd"));
     TRY(watching, process.watch_lifeline(fd));
@@ -338,6 +339,7 @@ Result<int> shard(const Arguments& arguments) {
     TRY(pid, number_of(arguments, "manager-pid"));
     TRY(watching, process.watch_manager(pid));
   }
+  if (auto started = process.start(); !started) return configuration_error(started.error());
   return process.run();
 }
 
