@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <thread>
 
 namespace weir::test {
 namespace {
@@ -194,11 +196,22 @@ TEST_P(RunnerExactOneOnSqlite, AnswerToTheRegistrationLost_TheRunnerJoinsUnderAn
       << "no answer was lost";
 }
 
+// How long the next test lasts where it is asked to last long, with all cores busy.
+Duration jitter_time() {
+  const char* asked = std::getenv("WEIR_JITTER_S");
+  return asked != nullptr ? from_seconds(std::stod(asked)) : 2 * kTtl + 2s;
+}
+
 TEST_P(RunnerExactOneOnSqlite, EveryCallLateByHalfASecond_CostsNoCamera) {
   start_two();
   auto before = fleet_->versions();
   proxy_->set({.delay = 250ms, .jitter = 250ms});
-  let_last(2 * kTtl + 2s);
+  std::vector<std::jthread> busy;
+  for (unsigned i = 0; i < std::thread::hardware_concurrency() && jitter_time() > 60s; ++i)
+    busy.emplace_back([](const std::stop_token& enough) {
+      while (!enough.stop_requested()) continue;
+    });
+  let_last(jitter_time());
   EXPECT_EQ(fleet_->versions(), before) << "taken over, or started again, without need";
   expect_one_voice_at_the_end();
 }
