@@ -14,7 +14,8 @@ SMALL = "width=768,height=576,fps=10,keyframe_s=1"
 LARGE = "width=1920,height=1080,fps=25,keyframe_s=1,seconds=20"
 STILL = ",scene=still,stamp=false,seconds=20"
 # Number of cameras, profile, frames a second, words for people.
-SIZES = {"small": (8, SMALL, 10, "768x576 at 10 fps"), "large": (2, LARGE, 25, "1080p at 25 fps")}
+SIZES = {"small": (8, SMALL, 10, "768x576 at 10 fps"), "large": (2, LARGE, 25, "1080p at 25 fps"),
+         "fast": (4, SMALL.replace("fps=10", "fps=25") + ",seconds=20", 25, "768x576 at 25 fps")}
 NO_DETECTOR = {"model": {"detector": "none"}, "max_fps": 30}
 STARVED_MAX = 4  # rounds in which the cameras' pictures did not arrive in time are not counted
 STEADY_S = 10.5  # a camera that streamed for ten seconds is dialled again at once, not after ever longer pauses

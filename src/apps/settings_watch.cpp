@@ -28,12 +28,17 @@ Secret comparable(const Settings& s, const SettingSpec& spec) {
 
 SettingsWatch::SettingsWatch(boost::asio::io_context& io, const Arguments& arguments, Settings current,
                              std::vector<std::string_view> live, Apply apply)
-    : arguments_(arguments), started_(current), current_(std::move(current)), live_(std::move(live)), apply_(std::move(apply)),
-      seen_(state_of_file()), timer_(io) {}
+    : arguments_(arguments),
+      started_(current),
+      current_(std::move(current)),
+      live_(std::move(live)),
+      apply_(std::move(apply)),
+      seen_(state_of_file()),
+      timer_(io) {}
 
 // A file that is replaced is another one, even if it was written in the same second.
 std::string SettingsWatch::state_of_file() const {
-  struct ::stat about{};
+  struct ::stat about {};
   if (!arguments_.config_file() || ::stat(arguments_.config_file()->c_str(), &about) != 0) return "";
   return fmt::format("{}/{}/{}.{}", about.st_ino, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
 }

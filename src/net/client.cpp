@@ -7,6 +7,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -104,7 +105,8 @@ Status check(const ClientRequest& request) {
 
 // One connection to the server. Closed by its deadline; closed by its destructor.
 struct Link : std::enable_shared_from_this<Link> {
-  Link(asio::io_context& io, std::shared_ptr<const BaseUrl> to) : base(std::move(to)), socket(io), timer(io), resolver(io) {}
+  Link(asio::io_context& io, std::shared_ptr<const BaseUrl> to)
+      : base(std::move(to)), socket(io), timer(io), resolver(io) {}
 
   // Moving the deadline costs nothing while the timer that is armed ends earlier.
   void set_deadline(Duration from_now) {
@@ -213,6 +215,8 @@ asio::awaitable<Status> HttpClient::follow(ClientRequest request, Duration silen
 
 Status HttpClient::use(std::string_view base_urls) {
   TRY(bases, parse_bases(base_urls));
+  auto same = [](const auto& a, const auto& b) { return a->name == b->name && a->prefix == b->prefix; };
+  if (std::ranges::equal(bases, state_->bases, same)) return ok();  // the one that answers is kept
   state_->bases = std::move(bases);
   state_->at = 0;
   state_->idle.clear();
@@ -252,7 +256,8 @@ Error HttpClient::State::broken(const Link& link, std::string_view doing, const 
     return Error{Errc::unavailable, "timeout", fmt::format("{} did not answer in time", link.base->name)};
   if (failed == asio::error::operation_aborted)
     return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", link.base->name)};
-  return Error{Errc::unavailable, "unreachable", fmt::format("cannot {} {}: {}", doing, link.base->name, failed.message())};
+  return Error{Errc::unavailable, "unreachable",
+               fmt::format("cannot {} {}: {}", doing, link.base->name, failed.message())};
 }
 
 // The resolver's thread cannot be interrupted, so its answer is waited for on the timer, which can.
@@ -265,12 +270,13 @@ asio::awaitable<Result<std::vector<tcp::endpoint>>> HttpClient::State::resolve(L
   auto found = std::make_shared<Resolution>();
   link.disarm();
   link.timer.expires_at(link.deadline);
-  link.resolver.async_resolve(link.base->host, link.base->port, [found, weak = link.weak_from_this()](error_code ec, auto results) {
-    found->done = true;
-    found->failed = ec;
-    for (const auto& each : results) found->endpoints.push_back(each.endpoint());
-    if (auto waiting = weak.lock()) waiting->timer.cancel();
-  });
+  link.resolver.async_resolve(link.base->host, link.base->port,
+                              [found, weak = link.weak_from_this()](error_code ec, auto results) {
+                                found->done = true;
+                                found->failed = ec;
+                                for (const auto& each : results) found->endpoints.push_back(each.endpoint());
+                                if (auto waiting = weak.lock()) waiting->timer.cancel();
+                              });
   co_await wait(link.timer);
   if (!found->done) {
     link.expired = std::chrono::steady_clock::now() >= link.deadline;
@@ -383,7 +389,8 @@ asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<
     if ((!result && !given_up) || (result && result->status >= 500)) self->leave(*link);
     co_return std::move(attempt.result);
   } catch (const boost::system::system_error& e) {
-    co_return Error{Errc::unavailable, "cancelled", fmt::format("the request to {} was cancelled", self->bases[self->at]->name)};
+    co_return Error{Errc::unavailable, "cancelled",
+                    fmt::format("the request to {} was cancelled", self->bases[self->at]->name)};
   } catch (const std::exception& e) {
     co_return Error{Errc::internal, "internal", fmt::format("the request failed: {}", e.what())};
   }
@@ -437,7 +444,8 @@ asio::awaitable<Status> HttpClient::State::follow(std::shared_ptr<State> self, C
   try {
     co_return co_await self->follow_once(request, silence, each);
   } catch (const boost::system::system_error& e) {
-    co_return Error{Errc::unavailable, "cancelled", fmt::format("the stream of {} was cancelled", self->bases[self->at]->name)};
+    co_return Error{Errc::unavailable, "cancelled",
+                    fmt::format("the stream of {} was cancelled", self->bases[self->at]->name)};
   } catch (const std::exception& e) {
     co_return Error{Errc::internal, "internal", fmt::format("the stream failed: {}", e.what())};
   }

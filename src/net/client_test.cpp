@@ -127,7 +127,10 @@ TEST(HttpClient, Send_CarriesMethodTargetBearerHeadersAndBody) {
   server.router.add(Method::post, "/v1/x", describe);
   server.router.add(Method::get, "/v1/x", describe);
   Asker asker(server.start(), "/api/");
-  EXPECT_EQ(asker.outcome({.method = Method::post, .target = "/v1/x?a=b", .body = "{}", .bearer = Secret("tok"),
+  EXPECT_EQ(asker.outcome({.method = Method::post,
+                           .target = "/v1/x?a=b",
+                           .body = "{}",
+                           .bearer = Secret("tok"),
                            .headers = {{"x-extra", "1\r\nEvil: 2"}}}),
             "200 POST /api/v1/x Bearer tok application/json 1Evil: 2 {}");
   EXPECT_EQ(asker.outcome({.target = "/v1/x"}), "200 GET /api/v1/x    ");
@@ -206,6 +209,9 @@ TEST(HttpClient, SeveralAddresses_TheOneThatAnswersIsKept_AndOneThatFailsIsLeft)
   EXPECT_EQ(asker.outcome({.target = "/x"}), "503 ");
   EXPECT_TRUE(asker.outcome({.target = "/x"}).starts_with("200 ")) << "the other one";
   EXPECT_EQ(other.ask([&] { return other.server->connections(); }), 1u);
+  ASSERT_TRUE(asker.client.use(fmt::format("http://127.0.0.1:{},http://127.0.0.1:{}", first.port(), port)));
+  EXPECT_EQ(other.ask([&] { return other.server->connections(); }), 1u) << "the same addresses change nothing";
+  EXPECT_TRUE(asker.outcome({.target = "/x"}).starts_with("200 "));
   other.stop(0s);
   EXPECT_EQ(asker.outcome({.target = "/x"}), "unreachable");
   ScriptedServer third(Script{std::string(kOk)});
@@ -299,8 +305,9 @@ TEST(HttpClient, BaseUrl_MustBePlainHttp) {
   for (std::string_view good : {"http://127.0.0.1:8080", "http://host", "http://[::1]:80/prefix/", "http://a:1/",
                                 "http://a:1,http://b:2/p", "http://a:1 , http://b:2"})
     EXPECT_TRUE(HttpClient::create(io, good)) << good;
-  for (std::string_view bad : {"", "127.0.0.1:8080", "https://x:1", "ftp://x", "http://", "http://:80", "http://x:0",
-                               "http://x:99999", "http://x:y", "http://a:1,", ",http://a:1", "http://u:p@x:1", "http://x:1/a b", "http://x:1?q"}) {
+  for (std::string_view bad :
+       {"", "127.0.0.1:8080", "https://x:1", "ftp://x", "http://", "http://:80", "http://x:0", "http://x:99999",
+        "http://x:y", "http://a:1,", ",http://a:1", "http://u:p@x:1", "http://x:1/a b", "http://x:1?q"}) {
     auto refused = HttpClient::create(io, bad);
     ASSERT_FALSE(refused) << bad;
     EXPECT_EQ(refused.error().reason, "bad_url") << bad;
@@ -427,9 +434,9 @@ TEST(ResponseError, TakesTheServersWords_WhereThereAreSome) {
     EXPECT_EQ(plain.code, Errc::unavailable) << body;
     EXPECT_EQ(plain.reason, "http_502") << body;
   }
-  for (Errc code : {Errc::invalid, Errc::unauthorized, Errc::forbidden, Errc::not_found, Errc::conflict,
-                    Errc::too_large, Errc::unsupported, Errc::unprocessable, Errc::too_many, Errc::unavailable,
-                    Errc::internal})
+  for (Errc code :
+       {Errc::invalid, Errc::unauthorized, Errc::forbidden, Errc::not_found, Errc::conflict, Errc::too_large,
+        Errc::unsupported, Errc::unprocessable, Errc::too_many, Errc::unavailable, Errc::internal})
     EXPECT_EQ(response_error({http_status(code), {}, ""}).code, code);
 }
 

@@ -13,7 +13,7 @@ namespace weir::worker {
 
 namespace {
 
-constexpr int kSlotsASite = 1024;     // bytes between two sites
+constexpr int kSlotsASite = 1024;      // bytes between two sites
 constexpr Duration kLookAgain = 10ms;  // while other processes hold all slots
 
 // The same in every process, of this version and the next.
@@ -27,7 +27,9 @@ int open_shared(const std::string& path) {
   if (path.empty()) return -1;
   int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0)
-    log::warn("dials.not_shared", "the limit on dials is this worker's own").with("file", path).with("error", std::strerror(errno));
+    log::warn("dials.not_shared", "the limit on dials is this worker's own")
+        .with("file", path)
+        .with("error", std::strerror(errno));
   return fd;
 }
 
@@ -41,7 +43,7 @@ DialLimiter::~DialLimiter() {
 }
 
 bool DialLimiter::lock_byte(const SiteId& site, int slot, short how) const {
-  struct flock range{};
+  struct flock range {};
   range.l_type = how;
   range.l_whence = SEEK_SET;
   range.l_start = static_cast<off_t>(site_number(site) * kSlotsASite) + slot;
