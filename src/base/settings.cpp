@@ -154,7 +154,8 @@ constexpr SettingSpec kTable[] = {
     {"token_ttl_s", Kind::number, "900", "s", "How long a token lives where whoever asks for it does not say.",
      "token control-plane up", 1, 31536000},
     {"log_level", Kind::text, "info", "debug|info|warn|error|off",
-     "What is logged: this level and the ones after it. Takes effect while running.", "control-plane up worker runner"},
+     "What is logged: this level and the ones after it. A change takes effect while running; a worker keeps the level that "
+     "it was started with.", "control-plane up worker runner"},
     {"log_dir", Kind::text, "", "path",
      "A folder where the JSON log lines go as well, in weir.log; empty means stderr only.", "control-plane up worker runner"},
 };

@@ -134,7 +134,7 @@ void Worker::lose(const CameraId& camera) {
 
 // An owner whose manager has been silent for the whole grace stops decoding, and keeps its spool for the answer.
 void Worker::look_after(Camera& camera, Instant now) {
-  bool abandoned = camera.lease && now > camera.lease->valid_until + settings_.outage_grace;
+  bool abandoned = camera.lease && now > camera.lease->valid_until + with_recovery(settings_.outage_grace);
   if (abandoned == camera.paused) return;
   camera.paused = abandoned;
   camera.task->pause(abandoned);

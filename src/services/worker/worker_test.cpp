@@ -290,6 +290,12 @@ TEST_F(WorkerTest, LostCamera_Stops) {
   EXPECT_TRUE(eventually(5s, [&] { return fake("a")->closed == 1; }));
 }
 
+TEST(WorkerOutage, AsLongAsTheGrace_LeavesTimeForTheAnswerToCome) {
+  EXPECT_EQ(with_recovery(300s), 315s);
+  EXPECT_EQ(with_recovery(10s), 10'500ms);
+  EXPECT_EQ(with_recovery(3600s), 3615s);
+}
+
 TEST_F(WorkerTest, OwnerWithoutAnAnswer_StopsDecodingAfterTheGrace_AndGoesOnWhenItComes) {
   make({source("a")}, {.outage_grace = 300ms});
   ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));

@@ -11,6 +11,7 @@
 #include "weir/worker/camera_task.hpp"
 #include "weir/worker/inference.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace weir::worker {
@@ -30,6 +31,10 @@ struct Readiness {
   int delivering = 0;
   bool ready = false;
 };
+
+// After an outage that lasted for the whole grace, database, control plane and runner need a moment to find each other
+// again: no camera is stopped just before the answer comes.
+constexpr Duration with_recovery(Duration grace) { return grace + std::min<Duration>(15s, grace / 20); }
 
 class Worker {
  public:
