@@ -94,13 +94,15 @@ void Worker::stop_task(CameraId camera) {
 }
 
 asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
-  auto found = tasks_.find(camera);
-  if (found == tasks_.end()) co_return std::nullopt;
-  auto task = found->second.task;
-  stop_task(camera);
-  // Its last word is the status that the thread says when it ends.
-  for (Instant until = clock_.now() + 1s; !task->ended() && clock_.now() < until;) co_await clock_.wait(5ms);
+  if (auto found = tasks_.find(camera); found != tasks_.end()) {
+    auto task = found->second.task;
+    stop_task(camera);
+    // Its last word is the status that the thread says when it ends.
+    for (Instant until = clock_.now() + 1s; !task->ended() && clock_.now() < until;) co_await clock_.wait(5ms);
+  }
+  // Whoever asks a second time while the first request is under way hears no sooner that it is silent.
   std::optional<WallTime> last = co_await publisher_.silence(camera);
+  if (tasks_.contains(camera)) co_return last;  // added again meanwhile
   publisher_.forget(camera);
   reporter_.forget(camera);
   log::info("source.removed").with("camera_uuid", camera);

@@ -184,6 +184,7 @@ class WorkerTest : public ::testing::Test {
    public:
     explicit Bus(WorkerTest& test) : test_(test) {}
     asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<OutgoingEvent> events) override {
+      for (; test_.bus_held_; test_.bus_waited_ = true) co_await test_.clock_.wait(5ms);
       std::lock_guard guard(test_.mutex_);
       for (OutgoingEvent& event : events) test_.heard_.push_back(std::move(event));
       co_return std::vector<Confirmation>(events.size(), Confirmation::accepted);
@@ -212,6 +213,7 @@ class WorkerTest : public ::testing::Test {
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<FakeCamera>> cameras_;
   std::vector<OutgoingEvent> heard_;
+  std::atomic<bool> bus_held_ = false, bus_waited_ = false;
   std::shared_ptr<Eyes> eyes_ = std::make_shared<Eyes>();
   std::int64_t versions_ = 0;
   PublisherThread publisher_;
@@ -280,6 +282,30 @@ TEST_F(WorkerTest, RemovedCamera_SaysItsLastWord_AndOthersAreNotTouched) {
   std::int64_t received = count("b", "received");
   EXPECT_TRUE(eventually(5s, [&] { return count("b", "received") > received + 5; }));
   EXPECT_EQ(fake("b")->dials, 1);
+}
+
+TEST_F(WorkerTest, RemovedAgainWhileAnEventIsOnItsWay_NobodyHearsThatItIsSilentBeforeItIs) {
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  bus_held_ = true;
+  ASSERT_TRUE(eventually(10s, [&] { return bus_waited_.load(); }));
+  int answered = 0;
+  auto remove = [&]() -> asio::awaitable<void> {
+    co_await worker_->remove(CameraId::trusted("a"));
+    ++answered;
+  };
+  for (int i = 0; i < 2; ++i) asio::co_spawn(io_, remove(), asio::detached);
+  auto looks = [&](const std::function<bool()>& condition) {
+    return eventually(4s, [&] {
+      io_.restart();
+      io_.poll();
+      return condition();
+    });
+  };
+  EXPECT_TRUE(looks([&] { return fake("a")->closed == 1; }));
+  EXPECT_EQ(answered, 0);
+  bus_held_ = false;
+  EXPECT_TRUE(looks([&] { return answered == 2; }));
 }
 
 TEST_F(WorkerTest, LostCamera_Stops) {
