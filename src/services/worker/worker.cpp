@@ -110,8 +110,8 @@ asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
 }
 
 asio::awaitable<std::optional<WallTime>> Worker::silence(CameraId camera) {
-  if (!tasks_.contains(camera)) co_return std::nullopt;
-  tasks_[camera].lease.reset();
+  if (auto found = tasks_.find(camera); found != tasks_.end()) found->second.lease.reset();
+  // One that is being removed may still have an event on its way.
   co_return co_await publisher_.silence(camera);
 }
 

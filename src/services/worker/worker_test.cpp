@@ -284,7 +284,7 @@ TEST_F(WorkerTest, RemovedCamera_SaysItsLastWord_AndOthersAreNotTouched) {
   EXPECT_EQ(fake("b")->dials, 1);
 }
 
-TEST_F(WorkerTest, RemovedAgainWhileAnEventIsOnItsWay_NobodyHearsThatItIsSilentBeforeItIs) {
+TEST_F(WorkerTest, RemovedOrSilencedAgainWhileAnEventIsOnItsWay_NobodyHearsThatItIsSilentBeforeItIs) {
   make({source("a")});
   ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
   bus_held_ = true;
@@ -294,7 +294,12 @@ TEST_F(WorkerTest, RemovedAgainWhileAnEventIsOnItsWay_NobodyHearsThatItIsSilentB
     co_await worker_->remove(CameraId::trusted("a"));
     ++answered;
   };
+  auto silence = [&]() -> asio::awaitable<void> {
+    co_await worker_->silence(CameraId::trusted("a"));
+    ++answered;
+  };
   for (int i = 0; i < 2; ++i) asio::co_spawn(io_, remove(), asio::detached);
+  asio::co_spawn(io_, silence(), asio::detached);
   auto looks = [&](const std::function<bool()>& condition) {
     return eventually(4s, [&] {
       io_.restart();
@@ -305,7 +310,7 @@ TEST_F(WorkerTest, RemovedAgainWhileAnEventIsOnItsWay_NobodyHearsThatItIsSilentB
   EXPECT_TRUE(looks([&] { return fake("a")->closed == 1; }));
   EXPECT_EQ(answered, 0);
   bus_held_ = false;
-  EXPECT_TRUE(looks([&] { return answered == 2; }));
+  EXPECT_TRUE(looks([&] { return answered == 3; }));
 }
 
 TEST_F(WorkerTest, LostCamera_Stops) {
