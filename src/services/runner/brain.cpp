@@ -308,11 +308,11 @@ void Brain::compare_with(const WorkerHeard& event) {
     else if (camera->second.busy == 0) tell(event.worker, Message::remove, {{seen.camera}});
   }
   for (auto& [id, camera] : cameras_) {
-    if (camera.on != event.worker || camera.busy != 0 || has.contains(id)) continue;
+    if (camera.on != event.worker || camera.busy != 0 || camera.silence_asked || has.contains(id)) continue;
     // The look may be older than the last message.
     if (++camera.missed < 3) continue;
     note("camera.missing", "its worker does not have it any more: it is given to it again", id, event.worker, true);
-    camera.on = 0;
+    camera.silence_asked = moment_.now;
     worker.sources.erase(id);
   }
 }

@@ -185,7 +185,8 @@ void Brain::step(Camera& camera) {
   }
   WorkerNumber target = target_of(camera);
   if (target == 0) return;
-  if (camera.on == target) {
+  // Whoever was told to be silent is believed to speak until it has confirmed that, and speaks again under a fresh version.
+  if (camera.on == target && !camera.silence_asked) {
     bool changed = workers_.at(target).sources[camera.holder.camera].version != camera.wish.version;
     if (changed && !needs_new_model(camera)) hand_over(camera, target);
     return;
@@ -206,17 +207,21 @@ void Brain::take_away(Camera& camera, Message how) {
   tell(camera.on, how, {{camera.holder.camera}});
 }
 
-// Nobody confirmed that the worker is silent (rule 12): a worker all of whose cameras move is ended; of another one the
-// deadline is let pass.
+// Nobody confirmed that the worker is silent (rule 12): a worker all of whose cameras move is ended at once, another one
+// when its deadline has passed and a healthy one would have lost its patience with the bus. The deadline alone is not
+// enough: whoever may not speak still writes to the disk, and what is found there later would be older than what the next
+// voice has said. One that was killed and does not end writes nothing more.
 void Brain::silence_failed(Camera& camera, WorkerNumber worker) {
+  constexpr Duration kPatience = 6s;
   camera.retry_at = moment_.now + 200ms;
   Instant asked = camera.silence_asked.value_or(moment_.now);
   if (moment_.now < asked + 1s || !workers_.contains(worker)) return;
   bool all_move = std::ranges::all_of(
       cameras_, [&](const auto& each) { return each.second.on != worker || each.second.silence_asked.has_value(); });
-  if (all_move && !workers_.at(worker).killed) {
-    kill(worker, "it does not confirm that it is silent");
-  } else if (moment_.now >= camera.told_until) {
+  bool past = moment_.now >= camera.told_until;
+  if (!workers_.at(worker).killed) {
+    if (all_move || (past && moment_.now >= asked + kPatience)) kill(worker, "it does not confirm that it is silent");
+  } else if (past) {
     camera.on = 0;
     camera.lost = false;
     camera.silence_asked.reset();

@@ -296,6 +296,42 @@ TEST(Brain, AWorkerThatDoesNotConfirmItsSilence_IsEndedBeforeAnotherSpeaks) {
   EXPECT_NE(bench.speaker("c00"), 0);
 }
 
+TEST(Brain, AWorkerThatDoesNotConfirmTheSilenceOfOneOfItsCameras_IsEndedAtItsDeadline_BeforeAnotherSpeaks) {
+  Bench bench;
+  bench.list(cameras(2));
+  bench.pass(1s);
+  WorkerNumber blue = bench.speaker("c00");
+  bench.processes.at(blue).answers = false;
+  std::vector<Wish> wishes = cameras(2);
+  wishes[0].crashes = 2;  // it must be alone from now on
+  bench.list(wishes);
+  bench.pass(10s);
+  EXPECT_FALSE(bench.processes.at(blue).alive);
+  for (const char* camera : {"c00", "c01"}) EXPECT_NE(bench.speaker(camera), 0) << camera;
+  EXPECT_NE(bench.speaker("c00"), bench.speaker("c01"));
+}
+
+TEST(Brain, ACameraWantedAgainWhileItIsTakenAway_GoesOnUnderAFreshVersionAndIsExtended) {
+  Bench bench;
+  bench.list(cameras(2));
+  bench.pass(1s);
+  WorkerNumber worker = bench.speaker("c00");
+  lease::Version before = bench.rows[CameraId::trusted("c00")].version;
+  bench.processes.at(worker).answers = false;
+  bench.list({wish("c01")});
+  bench.pass(500ms);
+  bench.list(cameras(2));
+  bench.pass(500ms);
+  bench.processes.at(worker).answers = true;
+  bench.pass(2s);
+  EXPECT_EQ(bench.speaker("c00"), worker);
+  EXPECT_GT(bench.processes.at(worker).speaks.at(CameraId::trusted("c00")), before);
+  bench.told.clear();
+  bench.pass(5s);
+  EXPECT_TRUE(std::ranges::any_of(
+      bench.told, [](const auto& t) { return t.what == Message::extend && t.camera == CameraId::trusted("c00"); }));
+}
+
 TEST(Brain, ACameraThatGreenDoesNotShowYet_StaysWithBlueALittleLonger) {
   Bench bench;
   bench.list(cameras(10));
@@ -448,7 +484,8 @@ TEST(Brain, ACameraThatAWorkerHasByMistake_IsTakenAway) {
 }
 
 // Found by the simulator: a late removal met the camera that had been added again.
-TEST(Brain, ACameraThatItsWorkerLost_IsGivenToItAgainUnderAFreshVersion) {
+// What it said last may still be on its way: it has to confirm its silence like any other.
+TEST(Brain, ACameraThatItsWorkerLost_IsTakenFromItAndGivenAgainUnderAFreshVersion) {
   Bench bench;
   bench.list(cameras(1));
   bench.pass(1s);
@@ -456,9 +493,14 @@ TEST(Brain, ACameraThatItsWorkerLost_IsGivenToItAgainUnderAFreshVersion) {
   lease::Version before = bench.rows[CameraId::trusted("c00")].version;
   bench.processes.at(worker).sources.clear();
   bench.processes.at(worker).speaks.clear();
+  bench.told.clear();
   bench.pass(2s);
   EXPECT_EQ(bench.speaker("c00"), worker);
   EXPECT_GT(bench.rows[CameraId::trusted("c00")].version, before);
+  std::erase_if(bench.told, [](const auto& each) { return each.what == Message::extend; });
+  ASSERT_EQ(bench.told.size(), 2u);
+  EXPECT_EQ(bench.told[0].what, Message::remove);
+  EXPECT_EQ(bench.told[1].what, Message::add);
 }
 
 // Found by the simulator: it killed its healthy workers because it had not listened itself.
