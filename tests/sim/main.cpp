@@ -7,6 +7,7 @@
 #include "world.hpp"
 
 #include "weir/base/clock.hpp"
+#include "weir/base/log.hpp"
 
 #include <fmt/format.h>
 
@@ -135,6 +136,7 @@ Arguments parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   Arguments args = parse(argc, argv);
+  log::set_level(log::Level::off);
   if (args.planted_all) return check_planted(args);
   if (args.replay_check > 0) return check_replay(args.replay_check);
   if (args.seed == 0) return run_seeds(args);

@@ -188,10 +188,11 @@ void World::start_worker(Node& node, const ManagerPtr& m, const runner::StartWor
   auto w = std::make_shared<Worker>();
   w->process = ++processes_;
   w->number = start.worker;
+  w->voice = make_voice(node, m, w);
   m->workers[start.worker] = w;
   trace("node {} starts worker {} (process {}{})", node.index, start.worker, w->process, start.standby ? ", standby" : "");
   in(rng_.between(30ms, 400ms), [this, &node, m, w, start] {
-    deliver(w, [this, &node, m, w, start] {
+    let_in(w, [this, &node, m, w, start] {
       for (const camera::Config& source : start.sources) seat(node, w, index_of(source.camera));
       deliver(m, [this, &node, m, w] {
         if (w->alive) feed(node, m, runner::WorkerUp{w->number});
@@ -205,7 +206,7 @@ void World::end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int
   auto found = m->workers.find(number);
   if (found == m->workers.end() || !found->second->alive) return;
   trace("node {} worker {} (process {}) ends", node.index, number, found->second->process);
-  found->second->alive = false;
+  found->second->die();
   in(rng_.between(1ms, 200ms), [this, &node, m, number, code] {
     deliver(m, [this, &node, m, number, code] {
       m->workers.erase(number);
@@ -228,9 +229,10 @@ void World::tell(Node& node, const ManagerPtr& m, const runner::Tell& message) {
     Duration left = message.items.empty() || !message.items[0].right ? Duration(0)
                                                                      : message.items[0].right->valid_until - local(node);
     in(rng_.between(0ms, 20ms), [=, this, &node] {
-      deliver(w, [=, this, &node] {
-        runner::Told told = obey(node, m, w, message, left);
-        in(rng_.between(0ms, 20ms), [=] { answer(told); });
+      let_in(w, [=, this, &node] {
+        obey(node, m, w, message, left, [=, this](const runner::Told& told) {
+          in(rng_.between(0ms, 20ms), [answer, told] { answer(told); });
+        });
       });
     });
   }

@@ -2,7 +2,9 @@
 // worker.cpp are the shells around the product's code. One thread.
 #pragma once
 
+#include "disk.hpp"
 #include "faults.hpp"
+#include "voice.hpp"
 #include "world.hpp"
 
 #include "weir/runner/brain.hpp"
@@ -23,17 +25,6 @@ inline constexpr TrueTime kSecond = 1'000'000;
 inline constexpr TrueTime kForever = INT64_MAX / 4;
 inline constexpr double kBucketCapacity = 4, kBucketRefill = 60;
 
-struct Event {
-  std::uint64_t id;
-  TrueTime captured;
-};
-
-// What one host keeps on its disk for a camera: events that are not confirmed yet, and the tenure they belong to.
-struct Spool {
-  lease::Tenure tenure;
-  std::deque<Event> events;
-};
-
 // A process that can be stopped: what reaches it meanwhile waits, as in a socket's buffer.
 struct Process {
   bool alive = true;
@@ -44,15 +35,8 @@ struct Process {
 // A camera in a worker: connected or not, with the right to speak or without.
 struct Seat {
   Version version{};           // none: standing by, or silenced
-  Version grant{};
-  Instant valid_until{};
-  TrueTime right_until = -1;   // when its right really ends
-  TrueTime after = -1;         // nothing captured up to here is emitted
-  TrueTime last_capture = -1;
   bool streaming = false;
-  bool in_flight = false;
   int failures = 0;
-  std::uint64_t batch = 0;
   int life = 0;                // what was planned for a seat that was removed does not touch its successor
 };
 
@@ -60,6 +44,13 @@ struct Worker : Process {
   int process = 0;             // names it among all processes of the world
   WorkerNumber number = 0;     // as its manager calls it
   std::map<int, Seat> seats;
+  std::unique_ptr<Voice> voice;
+
+  // With it go the locks that it held on the disk.
+  void die() {
+    alive = false;
+    voice.reset();
+  }
 };
 
 struct Manager : Process {
@@ -76,9 +67,10 @@ struct Node {
   RunnerId runner;
   double rate = 1.0;
   Duration offset{};
+  Disk disk;
+  std::unique_ptr<Spool> look;    // at the disk, by nobody who writes
   std::shared_ptr<Manager> manager;
   std::vector<bool> reaches;
-  std::vector<Spool> disk;
   TrueTime cut_out_until = 0, cut_in_until = 0, unauthorized_until = 0;
   TrueTime trouble = -kForever;   // the last time when something was wrong with this node or its messages
   bool down = false;
@@ -122,6 +114,8 @@ class World {
 
   // What waits for a process that never went on holds that process: the circle is cut here.
   ~World() {
+    for (auto& node : nodes_)
+      for (auto& [number, w] : node->manager ? node->manager->workers : decltype(Manager::workers){}) w->die();
     for (auto& each : paused_)
       if (auto process = each.lock()) process->waiting.clear();
   }
@@ -206,21 +200,33 @@ class World {
   void announce_expiries();
 
   // ---- the worker ----
-  runner::Told obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runner::Tell& message, Duration left);
+  using Told = std::function<void(const runner::Told&)>;
+  void obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runner::Tell& message, Duration left, const Told& done);
+  std::unique_ptr<Voice> make_voice(Node& node, const ManagerPtr& m, const WorkerPtr& w);
+  // As `deliver`; what it brought about in the worker happens before anything else does.
+  void let_in(const WorkerPtr& w, std::function<void()> what) {
+    deliver(w, [w, what = std::move(what)] {
+      what();
+      if (w->voice) w->voice->go_on();
+    });
+  }
   void give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int camera, const runner::TellItem& item, Duration left);
   Seat& seat(Node& node, const WorkerPtr& w, int camera);
   Seat* find_seat(const WorkerPtr& w, int camera, int life) const;
   void dial(Node& node, const WorkerPtr& w, int camera, int life);
   void capture(Node& node, const WorkerPtr& w, int camera, int life);
-  void pump(Node& node, const WorkerPtr& w, int camera);
-  void publish(Node& node, const WorkerPtr& w, int camera, std::uint64_t batch);
   void look(Node& node, const ManagerPtr& m, const WorkerPtr& w);
-  bool gate_open(const Node& node, const Seat& s) const { return s.version != Version{} && local(node) < s.valid_until; }
   // ---- the sink ----
-  void arrive(Node& node, const WorkerPtr& w, const lease::Owner& owner, Version version, int camera,
-              std::vector<Event> events, std::uint64_t batch);
-  void insert(Node& node, const WorkerPtr& w, int camera, Version version, const std::vector<Event>& events,
-              const lease::LeaseRow& row, const lease::Owner& owner, std::uint64_t batch);
+  struct Sent {
+    lease::Owner owner;
+    std::vector<OutgoingEvent> events;
+    std::vector<lease::LeaseRow> rows;  // of their cameras, when they arrived
+    Voice::Answer answer;
+  };
+  void write(Node& node, const ManagerPtr& m, const WorkerPtr& w, Sent sent);
+  void arrive(Node& node, const WorkerPtr& w, Sent sent);
+  void insert(Node& node, const WorkerPtr& w, const Sent& sent);
+  std::uint64_t kept(const Node& node, int camera) const;  // bytes on its disk
 
   bool all_streaming();
   void describe();
@@ -250,7 +256,7 @@ class World {
   Faults faults_;
   TrueTime now_ = 0;
   TrueTime faults_end_ = 0;
-  std::uint64_t sequence_ = 0, hash_ = 0xCBF29CE484222325ull, events_ = 0, event_ids_ = 0, batches_ = 0;
+  std::uint64_t sequence_ = 0, hash_ = 0xCBF29CE484222325ull, events_ = 0;
   int processes_ = 0, boots_ = 0, configuration_ = 0, lives_ = 0;
   std::set<std::pair<CameraId, Version>> paid_;   // first connections
   std::map<CameraId, Version> expiry_announced_;
@@ -266,6 +272,7 @@ class World {
   std::vector<std::pair<TrueTime, TrueTime>> away_;  // when the store was not there
   std::map<int, Version> highest_seen_;           // planted: the fence that remembers only the highest
   std::set<std::uint64_t> accepted_;
+  std::vector<TrueTime> captured_;  // by event
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::weak_ptr<Process>> paused_;
   runner::Policy policy_;

@@ -11,7 +11,6 @@ Seat& World::seat(Node& node, const WorkerPtr& w, int camera) {
   auto [found, fresh] = w->seats.try_emplace(camera);
   if (fresh) {
     int life = ++lives_;
-    found->second.batch = 0;
     found->second.life = life;
     dial(node, w, camera, life);
     in(rng_.between(200ms, 900ms), [this, &node, w, camera, life] { capture(node, w, camera, life); });
@@ -24,8 +23,13 @@ Seat* World::find_seat(const WorkerPtr& w, int camera, int life) const {
   return found == w->seats.end() || found->second.life != life ? nullptr : &found->second;
 }
 
-runner::Told World::obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runner::Tell& message, Duration left) {
-  runner::Told told{.message = message.message, .ok = true};
+void World::obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runner::Tell& message, Duration left,
+                 const Told& done) {
+  auto told = std::make_shared<runner::Told>(runner::Told{.message = message.message, .ok = true});
+  auto open = std::make_shared<int>(1);
+  auto one_done = [told, open, done] {
+    if (--*open == 0) done(*told);
+  };
   for (const runner::TellItem& item : message.items) {
     int camera = index_of(item.camera);
     auto found = w->seats.find(camera);
@@ -40,22 +44,25 @@ runner::Told World::obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, co
         break;
       case Message::silence:
       case Message::remove:
-        if (found == w->seats.end()) break;
-        if (found->second.last_capture >= 0) told.last_capture[item.camera] = WallTime(Duration(found->second.last_capture));
-        found->second.version = {};
-        found->second.in_flight = false;
-        found->second.batch = ++batches_;
-        if (message.what == Message::remove) w->seats.erase(found);
+        if (found != w->seats.end()) found->second.version = {};
+        if (found != w->seats.end() && message.what == Message::remove) w->seats.erase(found);
+        ++*open;
+        w->voice->silence(item.camera, [=, what = message.what](std::optional<WallTime> last) {
+          if (last) told->last_capture[item.camera] = *last;
+          if (what == Message::remove && !w->seats.contains(camera)) w->voice->publisher().forget(item.camera);
+          one_done();
+        });
         break;
       case Message::lose:
-        node.disk[static_cast<size_t>(camera)].events.clear();
+        w->voice->publisher().lost(item.camera);
         w->seats.erase(camera);
         break;
       case Message::drain: break;
     }
   }
-  if (message.what == Message::drain) end_worker(node, m, w->number, 0);
-  return told;
+  one_done();
+  if (message.what == Message::drain)
+    w->voice->stop(local(node) + 3s, [=, this, &node] { in(1ms, [=, this, &node] { end_worker(node, m, w->number, 0); }); });
 }
 
 void World::give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int camera, const runner::TellItem& item,
@@ -67,21 +74,42 @@ void World::give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int 
   if (options_.planted == Planted::one_version_two_starts && starts && m->last_handed.contains(camera))
     right.version = m->last_handed[camera];
   m->last_handed[camera] = right.version;
-  if (right.version < s.version) return;
-  Spool& spool = node.disk[static_cast<size_t>(camera)];
-  lease::Tenure tenure{m->owner.boot, right.grant};
-  if (spool.tenure != tenure) {
-    bool adopt = right.adopt && *right.adopt == spool.tenure;
-    if (!adopt && options_.planted != Planted::foreign_spool) spool.events.clear();
-    spool.tenure = tenure;
-  }
-  s.version = right.version;
-  s.grant = right.grant;
-  s.valid_until = options_.planted == Planted::relative_deadline ? local(node) + left : right.valid_until;
-  auto known = m->right.find(right.version);
-  s.right_until = known == m->right.end() ? -1 : known->second;
-  if (item.after) s.after = std::max(s.after, item.after->time_since_epoch().count());
-  pump(node, w, camera);
+  // Planted: whatever lies on the disk is taken for one's own.
+  if (options_.planted == Planted::foreign_spool)
+    for (const SpoolContent& each : node.look->list())
+      if (each.camera == item.camera && !each.in_use) right.adopt = each.tenure;
+  if (right.version >= s.version) s.version = right.version;
+  Instant until = options_.planted == Planted::relative_deadline ? local(node) + left : right.valid_until;
+  w->voice->publisher().set_lease(item.camera, right.version, {m->owner.boot, right.grant}, until, right.adopt, item.after);
+}
+
+// ---- how it speaks ----
+
+std::unique_ptr<Voice> World::make_voice(Node& node, const ManagerPtr& m, const WorkerPtr& w) {
+  std::weak_ptr<Worker> weak = w;
+  Voice::Surroundings around;
+  around.now = [this, &node] { return local(node); };
+  around.at = [this, &node, weak](Instant when, std::function<void()> what) {
+    at(std::max(now_, true_time(node, when) + 1), [this, weak, what = std::move(what)] {
+      if (auto there = weak.lock()) let_in(there, what);
+    });
+  };
+  around.blocked = [this] {
+    return faulty() && faults_.blocking && rng_.chance(0.1) ? rng_.between(100ms, 6s) : Duration(0);
+  };
+  around.send = [this, &node, m, weak](std::vector<OutgoingEvent> events, Voice::Answer answer) {
+    if (auto there = weak.lock()) write(node, m, there, {m->owner, std::move(events), {}, std::move(answer)});
+  };
+  around.draw = [this] { return rng_.unit(); };
+  around.looks_again = options_.planted != Planted::no_check_after_wait;
+  return std::make_unique<Voice>(std::move(around), node.disk.spool());
+}
+
+std::uint64_t World::kept(const Node& node, int camera) const {
+  std::uint64_t bytes = 0;
+  for (const SpoolContent& each : node.look->list())
+    if (each.camera == cameras_[static_cast<size_t>(camera)]) bytes += each.bytes;
+  return bytes;
 }
 
 // ---- what it does ----
@@ -116,95 +144,59 @@ void World::look(Node& node, const ManagerPtr& m, const WorkerPtr& w) {
 void World::capture(Node& node, const WorkerPtr& w, int camera, int life) {
   if (!w->alive || find_seat(w, camera, life) == nullptr) return;
   in(rng_.between(600ms, 1000ms), [this, &node, w, camera, life] { capture(node, w, camera, life); });
-  Seat& s = *find_seat(w, camera, life);
-  // Without a version it looks, but keeps nothing: what it would keep, another process may be speaking about.
-  if (w->paused || !s.streaming || s.version == Version{} || now_ <= s.after) return;
-  auto& events = node.disk[static_cast<size_t>(camera)].events;
-  events.push_back({++event_ids_, now_});
-  s.last_capture = now_;
-  if (events.size() > 300) events.pop_front();
-  pump(node, w, camera);
+  if (w->paused || !find_seat(w, camera, life)->streaming) return;
+  const CameraId& id = cameras_[static_cast<size_t>(camera)];
+  worker::Outgoing event{.camera = id, .event_id = fmt::to_string(captured_.size()), .payload = "{}",
+                         .captured = WallTime(Duration(now_))};
+  captured_.push_back(now_);
+  w->voice->publisher().publish(std::move(event));
+  w->voice->go_on();
 }
 
-// One batch in flight: what is not confirmed is sent again before anything newer.
-void World::pump(Node& node, const WorkerPtr& w, int camera) {
-  auto found = w->seats.find(camera);
-  if (!w->alive || w->paused || found == w->seats.end()) return;
-  Seat& s = found->second;
-  if (s.in_flight || node.disk[static_cast<size_t>(camera)].events.empty() || !gate_open(node, s)) return;
-  s.in_flight = true;
-  std::uint64_t batch = s.batch = ++batches_;
-  bool blocks = faulty() && faults_.blocking && rng_.chance(0.1);
-  if (!blocks) return publish(node, w, camera, batch);
-  in(rng_.between(100ms, 6s), [this, &node, w, camera, batch] {
-    deliver(w, [this, &node, w, camera, batch] { publish(node, w, camera, batch); });
-  });
-}
-
-void World::publish(Node& node, const WorkerPtr& w, int camera, std::uint64_t batch) {
-  auto found = w->seats.find(camera);
-  if (!w->alive || found == w->seats.end() || found->second.batch != batch) return;
-  Seat& s = found->second;
-  auto& spool = node.disk[static_cast<size_t>(camera)].events;
-  // After anything that can block the gate is looked at again.
-  if (spool.empty() || (!gate_open(node, s) && options_.planted != Planted::no_check_after_wait)) {
-    s.in_flight = false;
-    return;
+// The bytes leave the process: from here on nobody can take them back.
+void World::write(Node& node, const ManagerPtr& m, const WorkerPtr& w, Sent sent) {
+  for (const OutgoingEvent& event : sent.events) {
+    trace("process {} says {} of {} under {:x}, captured at {:.6f}", w->process, event.event_id, event.stamp->camera,
+          event.stamp->version.n, static_cast<double>(captured_[std::stoull(event.event_id)]) / 1e6);
+    auto known = m->right.find(event.stamp->version);
+    checks_->emitted(now_, event.stamp->camera, event.stamp->version, w->process,
+                     known == m->right.end() ? -1 : known->second);
   }
-  checks_->emitted(now_, cameras_[static_cast<size_t>(camera)], s.version, w->process, s.right_until);
-  std::vector<Event> events(spool.begin(), spool.begin() + std::min<std::ptrdiff_t>(30, std::ssize(spool)));
   Duration delay = faulty() && faults_.late_bytes && rng_.chance(0.1) ? rng_.between(500ms, 20s) : latency();
-  if (!lost(node) && now_ >= node.cut_out_until)
-    in(delay, [=, this, &node, owner = node.manager->owner, version = s.version, events = std::move(events)] {
-      arrive(node, w, owner, version, camera, events, batch);
-    });
-  in(1s, [this, &node, w, camera, batch] {
-    deliver(w, [this, &node, w, camera, batch] {
-      auto still = w->seats.find(camera);
-      if (still == w->seats.end() || still->second.batch != batch || !still->second.in_flight) return;
-      still->second.in_flight = false;
-      pump(node, w, camera);
-    });
-  });
+  if (lost(node) || now_ < node.cut_out_until) return;
+  in(delay, [this, &node, w, sent = std::move(sent)] { arrive(node, w, sent); });
 }
 
 // ---- the sink ----
 
-void World::arrive(Node& node, const WorkerPtr& w, const lease::Owner& owner, Version version, int camera,
-                   std::vector<Event> events, std::uint64_t batch) {
+void World::arrive(Node& node, const WorkerPtr& w, Sent sent) {
   if (now_ < store_down_until_ || now_ < store_stalled_until_) return;
-  lease::LeaseRow row = store_->row(cameras_[static_cast<size_t>(camera)]);
-  if (options_.planted == Planted::fence_as_snapshot) {
-    in(rng_.between(0s, 3s), [=, this, &node] { insert(node, w, camera, version, events, row, owner, batch); });
-    return;
-  }
-  insert(node, w, camera, version, events, row, owner, batch);
+  for (const OutgoingEvent& event : sent.events) sent.rows.push_back(store_->row(event.stamp->camera));
+  if (options_.planted != Planted::fence_as_snapshot) return insert(node, w, sent);
+  in(rng_.between(0s, 3s), [this, &node, w, sent = std::move(sent)] { insert(node, w, sent); });
 }
 
-void World::insert(Node& node, const WorkerPtr& w, int camera, Version version, const std::vector<Event>& events,
-                   const lease::LeaseRow& row, const lease::Owner& owner, std::uint64_t batch) {
-  bool current = lease::fence_accepts(row, owner, version, store_->state().epoch);
-  if (options_.planted == Planted::fence_by_highest_seen) {
-    current = version >= highest_seen_[camera];
-    highest_seen_[camera] = std::max(highest_seen_[camera], version);
+void World::insert(Node& node, const WorkerPtr& w, const Sent& sent) {
+  std::vector<Confirmation> answers;
+  for (size_t i = 0; i < sent.events.size(); ++i) {
+    const auto& [camera, version, deadline] = *sent.events[i].stamp;
+    std::uint64_t id = std::stoull(sent.events[i].event_id);
+    bool current = lease::fence_accepts(sent.rows[i], sent.owner, version, store_->state().epoch);
+    if (options_.planted == Planted::fence_by_highest_seen) {
+      Version& highest = highest_seen_[index_of(camera)];
+      current = version >= highest;
+      highest = std::max(highest, version);
+    }
+    bool fresh = current && accepted_.insert(id).second;
+    answers.push_back(!current ? Confirmation::stale : fresh ? Confirmation::accepted : Confirmation::duplicate);
+    trace("the bus has {} of {} under {:x}: {}", id, camera, version.n, fresh ? "accepted" : current ? "known" : "stale");
+    if (!fresh) continue;
+    note(id);
+    checks_->accepted(now_, camera, version, captured_[id]);
   }
-  if (current)
-    for (const Event& event : events)
-      if (accepted_.insert(event.id).second) {
-        note(event.id);
-        checks_->accepted(now_, cameras_[static_cast<size_t>(camera)], version, event.captured);
-      }
   if (lost(node) || now_ < node.cut_in_until) return;
-  in(latency(), [=, this, &node] {
-    deliver(w, [=, this, &node] {
-      auto found = w->seats.find(camera);
-      if (found == w->seats.end() || found->second.batch != batch) return;
-      found->second.in_flight = false;
-      if (!current) return;  // the version is not the row's: the manager will hear why
-      auto& spool = node.disk[static_cast<size_t>(camera)].events;
-      while (!spool.empty() && spool.front().id <= events.back().id) spool.pop_front();
-      pump(node, w, camera);
-    });
+  in(latency(), [this, &node, w, answers, answer = sent.answer] {
+    if (now_ >= node.cut_in_until) let_in(w, [answers, answer] { answer(answers); });
   });
 }
 

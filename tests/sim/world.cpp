@@ -9,6 +9,7 @@ void World::make_nodes() {
   for (int n = 0; n < count; ++n) {
     auto node = std::make_unique<Node>();
     node->index = n;
+    node->look = node->disk.spool();
     // A twin is a host that was cloned with its runner_id.
     bool twin = twin_of_first && n == 1;
     node->runner = RunnerId::trusted(fmt::format("r{}", twin ? 0 : n));
@@ -17,7 +18,6 @@ void World::make_nodes() {
     node->reaches.assign(cameras_.size(), true);
     // Somebody with another runner_id must be able to reach it: a twin does not count as another runner.
     if (faults_.unreachable && n == 0 && (count > 2 || !twin_of_first)) node->reaches[0] = false;
-    node->disk.resize(cameras_.size());
     nodes_.push_back(std::move(node));
   }
   for (auto& node : nodes_) in(rng_.between(0ms, 500ms), [this, n = node.get()] { start_manager(*n); });
@@ -70,7 +70,7 @@ void World::kill_runner(Node& node, bool last_will) {
   auto m = node.manager;
   trace("node {} is killed{}", node.index, last_will ? " and leaves its will" : "");
   m->alive = false;
-  for (auto& [number, w] : m->workers) w->alive = false;
+  for (auto& [number, w] : m->workers) w->die();
   node.down = true;
   node.in_trouble_until(now_);
   if (last_will) {
@@ -247,12 +247,12 @@ bool World::all_streaming() {
     bool reachable = std::ranges::any_of(nodes_, [&](const auto& n) { return n->reaches[c]; });
     if (reachable && checks_->last_accepted(cameras_[c]) < now_ - 4 * kSecond) return false;
   }
-  // Whoever speaks for a camera has caught up with what it kept.
+  // Whoever speaks for a camera has said everything that was kept.
   for (const auto& node : nodes_) {
     if (node->down || !node->manager) continue;
     for (const auto& [number, w] : node->manager->workers)
       for (const auto& [camera, s] : w->seats)
-        if (s.version != Version{} && node->disk[static_cast<size_t>(camera)].events.size() > 6) return false;
+        if (s.version != Version{} && kept(*node, camera) > 0) return false;
   }
   return true;
 }
@@ -266,9 +266,8 @@ void World::describe() {
             runner::kCameraPhaseNames[static_cast<size_t>(view.phase)].name, view.version.n, view.worker, view.shard);
     for (const auto& [number, w] : node->manager->workers)
       for (const auto& [camera, s] : w->seats)
-        trace("node {} worker {} c{} version {:x} streaming {} in flight {} gate {} spooled {} failures {}", node->index, number,
-              camera, s.version.n, s.streaming, s.in_flight, gate_open(*node, s),
-              node->disk[static_cast<size_t>(camera)].events.size(), s.failures);
+        trace("node {} worker {} c{} version {:x} streaming {} spooled {} failures {}", node->index, number, camera,
+              s.version.n, s.streaming, kept(*node, camera), s.failures);
   }
 }
 

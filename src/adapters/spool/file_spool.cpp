@@ -228,12 +228,14 @@ Status FileSpool::flush() {
 Status FileSpool::adopt(const CameraId& camera, const lease::Tenure& from, const lease::Tenure& to) {
   std::string old_folder = folder_name(camera, from), new_folder = folder_name(camera, to);
   if (old_folder == new_folder) return ok();
+  bool was_open = logs_.contains(old_folder);
   auto at = find(camera, from, false);
   if (!at && at.error().code == Errc::not_found) return ok();
   if (!at) return at.error();
   // The rename is the step that counts: it replaces an empty folder, never one in which something lies.
   if (logs_.contains(new_folder) || ::rename(path(old_folder).c_str(), path(new_folder).c_str()) != 0) {
     int code = logs_.contains(new_folder) ? ENOTEMPTY : errno;
+    if (!was_open) close(camera, from);
     if (code != ENOTEMPTY && code != EEXIST) return disk_error("rename a folder", code);
     return Error{Errc::conflict, "spool_not_empty", "the new tenure has spooled already"};
   }

@@ -4,7 +4,6 @@
 #include "publisher_lane.hpp"
 
 #include "weir/base/log.hpp"
-#include "weir/base/random.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -146,7 +145,7 @@ void Publisher::failed(const Batch& batch, const Error& error) {
   if (is_about_the_events(error)) return drop_refused(batch, error);
   if (!std::exchange(bus_down_, true))
     log::warn("bus.down", "the bus does not take events: they are spooled").with("error", error.message);
-  retry_at_ = clock_.now() + settings_.retry.delay(failures_++, random_unit());
+  retry_at_ = clock_.now() + settings_.retry.delay(failures_++, hooks_.draw());
 }
 
 void Publisher::drop_refused(const Batch& batch, const Error& error) {

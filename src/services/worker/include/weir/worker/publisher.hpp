@@ -14,6 +14,7 @@
 
 #include "weir/base/backoff.hpp"
 #include "weir/base/clock.hpp"
+#include "weir/base/random.hpp"
 #include "weir/ports/event_bus.hpp"
 #include "weir/ports/spool.hpp"
 #include "weir/worker/publisher_counters.hpp"
@@ -59,6 +60,7 @@ struct PublisherHooks {
   std::function<void(const CameraId&, lease::Version)> on_stale = {};
   // A live event is handed to the bus: the time since its picture was decoded.
   std::function<void(Duration)> on_handed = {};
+  std::function<double()> draw = random_unit;  // spreads retries
 };
 
 class Lane;

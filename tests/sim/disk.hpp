@@ -1,0 +1,24 @@
+// Disk: what a host keeps when its processes die: a folder of its own, in memory where the system has such a place.
+// One thread.
+#pragma once
+
+#include "weir/ports/spool.hpp"
+
+#include <memory>
+#include <string>
+
+namespace weir::sim {
+
+class Disk {
+ public:
+  Disk();
+  ~Disk();
+  Disk(const Disk&) = delete;
+  // One process's way to it; with it go the locks that the process holds.
+  std::unique_ptr<Spool> spool() const;
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace weir::sim
