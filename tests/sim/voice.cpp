@@ -80,7 +80,7 @@ Voice::Voice(Surroundings surroundings, std::unique_ptr<Spool> spool)
       clock_(std::make_unique<WorldClock>(surroundings_)),
       bus_(std::make_unique<WorldBus>(surroundings_, *clock_)),
       spool_(std::move(spool)),
-      publisher_(io_, *clock_, *bus_, *spool_, {}, {.draw = surroundings_.draw}) {
+      publisher_(io_, *clock_, *bus_, *spool_, {}, {.on_stale = surroundings_.on_stale, .draw = surroundings_.draw}) {
   asio::co_spawn(io_, publisher_.run(), asio::detached);
 }
 

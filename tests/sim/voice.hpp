@@ -20,6 +20,7 @@ class Voice {
     std::function<void(Instant when, std::function<void()> what)> at;  // runs it in this process, and lets it go on
     std::function<Duration()> blocked;                                 // how long a request waits before it is written
     std::function<void(std::vector<OutgoingEvent> events, Answer answer)> send;  // the bytes leave the process now
+    std::function<void(const CameraId&, lease::Version)> on_stale;
     std::function<double()> draw;
     bool looks_again = true;  // at the deadline, after having waited
   };

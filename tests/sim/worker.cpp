@@ -100,6 +100,18 @@ std::unique_ptr<Voice> World::make_voice(Node& node, const ManagerPtr& m, const 
   around.send = [this, &node, m, weak](std::vector<OutgoingEvent> events, Voice::Answer answer) {
     if (auto there = weak.lock()) write(node, m, there, {m->owner, std::move(events), {}, std::move(answer)});
   };
+  around.on_stale = [this, weak](const CameraId& id, Version version) {
+    in(1ms, [this, weak, id, version] {
+      auto there = weak.lock();
+      if (!there) return;
+      let_in(there, [this, there, id, version] {
+        auto found = there->seats.find(index_of(id));
+        if (found == there->seats.end() || found->second.version != version) return;
+        there->voice->publisher().lost(id);
+        there->seats.erase(found);
+      });
+    });
+  };
   around.draw = [this] { return rng_.unit(); };
   around.looks_again = options_.planted != Planted::no_check_after_wait;
   return std::make_unique<Voice>(std::move(around), node.disk.spool());

@@ -189,9 +189,9 @@ Status ShardProcess::open_publisher() {
                                               net::Metrics::latency_buckets());
   worker::PublisherHooks hooks;
   hooks.on_handed = [&handed](Duration took) { handed.observe(seconds(took)); };
-  hooks.on_stale = [this](const CameraId& camera, lease::Version) {
-    asio::post(io_, [this, camera] {
-      worker_->lose(camera);
+  hooks.on_stale = [this](const CameraId& camera, lease::Version version) {
+    asio::post(io_, [this, camera, version] {
+      worker_->refused(camera, version);
       if (worker_->lost_all()) begin_drain("every camera was lost to others", kExitLeaseLost);
     });
   };

@@ -134,6 +134,11 @@ void Worker::lose(const CameraId& camera) {
   lost_any_ = true;
 }
 
+void Worker::refused(const CameraId& camera, lease::Version version) {
+  auto found = tasks_.find(camera);
+  if (found != tasks_.end() && found->second.lease && found->second.lease->version == version) lose(camera);
+}
+
 // An owner whose manager has been silent for the whole grace stops decoding, and keeps its spool for the answer.
 void Worker::look_after(Camera& camera, Instant now) {
   bool abandoned = camera.lease && now > camera.lease->valid_until + with_recovery(settings_.outage_grace);

@@ -321,6 +321,17 @@ TEST_F(WorkerTest, LostCamera_Stops) {
   EXPECT_TRUE(eventually(5s, [&] { return fake("a")->closed == 1; }));
 }
 
+TEST_F(WorkerTest, VersionThatTheBusRefused_StopsTheCamera_UnlessItHasAnotherByNow) {
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  lease::Version before{versions_};
+  grant("a");
+  worker_->refused(CameraId::trusted("a"), before);
+  EXPECT_EQ(worker_->readiness().cameras, 1);
+  worker_->refused(CameraId::trusted("a"), {versions_});
+  EXPECT_TRUE(worker_->lost_all());
+}
+
 TEST(WorkerOutage, AsLongAsTheGrace_LeavesTimeForTheAnswerToCome) {
   EXPECT_EQ(with_recovery(300s), 315s);
   EXPECT_EQ(with_recovery(10s), 10'500ms);

@@ -50,6 +50,8 @@ class Worker {
   void grant(const LeaseGrant& lease);
   // Somebody else has the camera: what it spooled is dropped.
   void lose(const CameraId& camera);
+  // The bus refuses this version. That it is another one by now can only be known here.
+  void refused(const CameraId& camera, lease::Version version);
   // Falls silent about a camera without letting go of its stream.
   boost::asio::awaitable<std::optional<WallTime>> silence(CameraId camera);
   void set_activated() { standby_ = false; }
