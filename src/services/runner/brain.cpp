@@ -109,10 +109,9 @@ void Brain::on(const LeaseNews& event) {
   auto found = cameras_.find(event.camera);
   if (found == cameras_.end()) return;
   Camera& camera = found->second;
-  if (!event.free) {
-    if (event.runner != runner_) wave_.erase(event.camera);
-    return;
-  }
+  camera.elsewhere = !event.free && event.runner != runner_;
+  if (camera.elsewhere) wave_.erase(event.camera);
+  if (!event.free) return;
   // The least loaded runner asks first.
   int owned = static_cast<int>(std::ranges::count_if(
       cameras_, [](const auto& each) { return each.second.holder.phase == Phase::holding; }));
@@ -138,6 +137,7 @@ void Brain::hear(const LeasesHeard::One& event) {
   bool was_ours = expected && camera.holder.open->operation == lease::Operation::renew;
   feed(camera, event.event);
   if (!expected) return;
+  camera.elsewhere = answered->answer.outcome == Outcome::held;
   if (answered->answer.why == lease::Refusal::boot_dead && !std::exchange(ended_, true))
     actions_.push_back(End{60, "the last will of this boot was carried out while it lived"});
   if (answered->answer.outcome == Outcome::kept) {

@@ -285,12 +285,12 @@ Summary Brain::summary() const {
   for (const auto& [id, camera] : cameras_) {
     out.desired += camera.desired;
     out.owned += camera.holder.phase == Phase::holding;
+    out.pending += camera.desired && camera.holder.phase != Phase::holding && !camera.elsewhere;
     CameraView view{.camera = id, .phase = phase_of(camera), .version = camera.holder.version,
                     .valid_until = camera.holder.valid_until, .worker = camera.on, .alone = camera.alone()};
     if (auto assigned = assignment_.find(id); assigned != assignment_.end()) view.shard = assigned->second;
     out.cameras.push_back(std::move(view));
   }
-  out.pending = out.desired - out.owned;
   out.shards = static_cast<int>(shards_.size());
   out.workers = static_cast<int>(workers_.size());
   return out;

@@ -59,6 +59,19 @@ TEST(Brain, NeverMoreThanItsCapacity) {
   EXPECT_EQ(bench.brain.summary().owned, 5);
 }
 
+TEST(Brain, Pending_IsWhatNobodyHas) {
+  Bench bench({.capacity = 1});
+  for (const char* name : {"c00", "c01"}) bench.rows[CameraId::trusted(name)].owner = "other";
+  bench.list(cameras(4));
+  bench.pass(10s);
+  EXPECT_EQ(bench.brain.summary().owned, 1);
+  EXPECT_EQ(bench.brain.summary().pending, 1) << "two are another runner's";
+  bench.feed(LeaseNews{.camera = CameraId::trusted("c00"), .free = true});
+  EXPECT_EQ(bench.brain.summary().pending, 2);
+  bench.feed(LeaseNews{.camera = CameraId::trusted("c00"), .runner = RunnerId::trusted("other")});
+  EXPECT_EQ(bench.brain.summary().pending, 1);
+}
+
 TEST(Brain, WithoutAToken_NothingIsDialled) {
   Bench bench;
   bench.tokens = false;
@@ -179,6 +192,36 @@ TEST(Brain, AnUnansweredControlPlane_StopsNothing) {
   bench.pass(5s);
   EXPECT_NE(bench.speaker("c00"), 0);
   EXPECT_FALSE(bench.noted("camera.lost"));
+}
+
+TEST(Brain, AboveItsMark_KeepsWhatItHas_TakesNothing_AndSaysWhy_UntilItIsBelow) {
+  Bench bench;
+  bench.list(cameras(2));
+  bench.pass(1s);
+  WorkerNumber worker = bench.speaker("c00");
+  bench.feed(LoadHeard{true, "memory is short"});
+  bench.feed(LoadHeard{true, "memory is short"});
+  bench.list(cameras(4));
+  for (const char* name : {"c02", "c03"}) bench.feed(LeaseNews{.camera = CameraId::trusted(name), .free = true});
+  bench.pass(10s);
+  EXPECT_EQ(bench.brain.summary().owned, 2);
+  EXPECT_FALSE(bench.brain.summary().acquiring);
+  EXPECT_EQ(bench.brain.summary().why_not, "memory is short");
+  for (const char* name : {"c00", "c01"}) EXPECT_EQ(bench.speaker(name), worker) << name;
+  for (const char* name : {"c02", "c03"}) EXPECT_EQ(bench.rows[CameraId::trusted(name)].owner, "") << name;
+  auto said = [&](const std::string& event) { return std::ranges::count(bench.notes, event, &Note::event); };
+  EXPECT_EQ(said("runner.overloaded"), 1) << "once, not every second";
+  EXPECT_EQ(said("runner.load_normal"), 0);
+
+  bench.kill(worker);
+  bench.pass(1s);
+  for (const char* name : {"c00", "c01"}) EXPECT_NE(bench.speaker(name), 0) << "what it holds it also replaces: " << name;
+
+  bench.feed(LoadHeard{});
+  bench.pass(3s);
+  EXPECT_EQ(bench.brain.summary().owned, 4);
+  EXPECT_TRUE(bench.brain.summary().acquiring);
+  EXPECT_EQ(said("runner.load_normal"), 1);
 }
 
 // ---- rollouts ----

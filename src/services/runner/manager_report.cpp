@@ -25,7 +25,7 @@ void Manager::measure() {
   const net::Metrics::Labels own{{"runner_id", owner_.runner.str()}};
   metrics_.gauge("streams_desired_total", "Enabled cameras within this runner's filter").set(s.desired);
   metrics_.gauge("active_leases_total", "Cameras whose lease this runner holds").set(s.owned);
-  metrics_.gauge("streams_pending_total", "Enabled cameras within the filter that this runner does not hold").set(s.pending);
+  metrics_.gauge("streams_pending_total", "Enabled cameras within the filter that no runner holds, as far as this one has heard").set(s.pending);
   metrics_.gauge("runner_streams_owned", "Cameras that this runner holds", own).set(s.owned);
   metrics_.gauge("runner_shards", "Shards of this runner", own).set(s.shards);
   metrics_.gauge("drain_in_progress", "1 while cameras are being handed to others", own).set(s.draining ? 1 : 0);

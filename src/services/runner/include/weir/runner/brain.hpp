@@ -239,6 +239,7 @@ class Brain {
     std::optional<WallTime> after = {};
     bool leaving = false;                     // drained away
     bool lost = false;                        // its worker must be told
+    bool elsewhere = false;                   // another runner has it, as far as was heard
     bool letting_go = false;                  // cannot be reached from here
     bool streamed = false;                    // under the present grant
     bool few_sessions = false;                // learned
