@@ -214,10 +214,21 @@ Result<RunnerOptions> runner_options(const Settings& settings, const std::string
   return out;
 }
 
+// Of a runner that was killed, the workers need a moment to notice.
+Result<posix::RunLock> take_lock(const std::string& path) {
+  constexpr int kTries = 60;
+  for (int tries = 1;; ++tries) {
+    auto lock = posix::RunLock::take(path);
+    if (lock || lock.error().reason != "already_running" || tries == kTries) return lock;
+    if (tries == 1) log::info("runner.waiting", "a runner, or a worker of one, still runs in this folder");
+    ::usleep(50'000);
+  }
+}
+
 Result<int> run_parent(const Settings& settings, const RunnerOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  TRY(lock, posix::RunLock::take(settings.text("state_dir") + "/runner.lock"));
+  TRY(lock, take_lock(settings.text("state_dir") + "/runner.lock"));
   Parent parent(settings, options, std::move(lock));
   return parent.run();
 }

@@ -15,6 +15,8 @@ namespace weir::posix {
 
 namespace {
 
+constexpr int kFirstNumber = 10;
+
 Error cannot(std::string_view what, const std::string& path) {
   return {Errc::unavailable, "run_lock", fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
 }
@@ -47,8 +49,11 @@ std::optional<Testament> read_testament(int fd, const std::string& identity) {
 }  // namespace
 
 Result<RunLock> RunLock::take(const std::string& path) {
-  // The one descriptor that children inherit on purpose.
-  int fd = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  int opened = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (opened < 0) return cannot("open", path);
+  // The one descriptor that children inherit on purpose: out of the way of those that they are given by number.
+  int fd = ::fcntl(opened, F_DUPFD, kFirstNumber);
+  ::close(opened);
   if (fd < 0) return cannot("open", path);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     bool held = errno == EWOULDBLOCK;

@@ -93,6 +93,20 @@ TEST_F(RunLockTest, AChildThatOutlivesItsParent_KeepsTheLock) {
   EXPECT_TRUE(RunLock::take(path()));
 }
 
+// A worker is given its document as descriptor 3: where the lock stood there, no worker would hold it.
+TEST_F(RunLockTest, StandsClearOfTheDescriptorsThatChildrenAreGivenByNumber) {
+  auto lock = RunLock::take(path());
+  ASSERT_TRUE(lock);
+  int found = 0;
+  for (const auto& each : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (fs::read_symlink(each.path(), gone) != path()) continue;
+    ++found;
+    EXPECT_GE(std::stoi(each.path().filename()), 10);
+  }
+  EXPECT_EQ(found, 1);
+}
+
 TEST_F(RunLockTest, Garbage_IsNoTestament) {
   ::setenv("WEIR_TEST_LOCK", path().c_str(), 1);
   ASSERT_EQ(std::system("printf '{\"identity\":1' > \"$WEIR_TEST_LOCK\""), 0);

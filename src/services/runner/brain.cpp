@@ -205,10 +205,9 @@ void Brain::on(const WorkerGone& event) {
     note("worker.crashed", fmt::format("exit code {}{}", event.code, event.culprit.empty() ? "" : "; it served this camera"),
          event.culprit, event.worker, true);
   for (auto& [id, camera] : cameras_) {
-    if (camera.on == event.worker) {
-      camera.on = 0;
-      camera.after.reset();
-    }
+    if (camera.on != event.worker) continue;
+    camera.on = 0;
+    camera.after.reset();
     camera.silence_asked.reset();
   }
   for (auto it = sent_.begin(); it != sent_.end();) {
@@ -254,7 +253,8 @@ void Brain::on(const WorkerGone& event) {
 void Brain::on(const WorkerHeard& event) {
   auto found = workers_.find(event.worker);
   if (found == workers_.end()) return;
-  found->second.heard = moment_.now;
+  // That it answers does not show that it has heard that it shall end.
+  if (found->second.phase != WorkerPhase::draining) found->second.heard = moment_.now;
   found->second.looked_at = true;
   found->second.streaming.clear();
   found->second.unseen.clear();
@@ -351,7 +351,9 @@ void Brain::on(const Told& event) {
         // Whether or not a broken message arrived, the version is used up.
         if (!event.ok) {
           camera.retry_at = moment_.now + 500ms;
-          if (camera.on != sent.worker && worker != workers_.end()) worker->second.sources.erase(item.camera);
+          if (worker == workers_.end()) break;
+          if (camera.on != sent.worker) worker->second.sources.erase(item.camera);
+          else worker->second.sources[item.camera].version.clear();  // what it has is not known: it is told again
           break;
         }
         camera.on = sent.worker;

@@ -171,7 +171,7 @@ void Brain::step(Camera& camera) {
     bool wanted = camera.desired && !camera.leaving;
     if (!wanted && (camera.holder.phase == Phase::holding || camera.holder.phase == Phase::acquiring)) {
       camera.right.reset();
-      camera.fresh = false;
+      camera.fresh = camera.letting_go = false;
       feed(camera, lease::Unwanted{});
     }
     if (!wanted && camera.holder.phase == Phase::idle && !draining()) camera.leaving = false;

@@ -35,6 +35,7 @@ class Bench {
   };
   struct Process {
     bool up = false, alive = true, standby = false, answers = true, ready = true;
+    bool confirms = true;  // otherwise it obeys, and its answer is lost
     std::map<CameraId, lease::Version> speaks;
     std::set<CameraId> sources;
   };
@@ -204,8 +205,10 @@ class Bench {
         answer.last_capture[item.camera] = WallTime(now.time_since_epoch());
       }
     }
+    bool obeyed = answer.ok;
+    answer.ok &= process.confirms;
     feed_later(answer);
-    if (tell.what == Message::drain && answer.ok) {
+    if (tell.what == Message::drain && obeyed) {
       EXPECT_TRUE(process.speaks.empty()) << "a worker was drained while it spoke";
       process.alive = false;
       feed_later(WorkerGone{tell.worker, 0});

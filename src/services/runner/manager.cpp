@@ -234,15 +234,27 @@ asio::awaitable<void> Manager::keep_token() {
 }
 
 void Manager::tell_workers_the_bus() {
-  for (auto& [number, worker] : workers_) {
-    if (!worker->control) continue;
-    spawn([](Manager* self, WorkerPtr to) -> asio::awaitable<void> {
-      json::object body;
-      body["token"] = self->bus_token_.reveal();
-      body["base_url"] = self->bus_url_;
-      co_await to->post("/leases", std::move(body), self->control_token_, 3s);
-    }(this, worker), "token");
+  ++bus_changes_;
+  for (auto& [number, worker] : workers_)
+    if (worker->control) spawn(tell_the_bus(worker), "token");
+}
+
+// Until it has heard: a worker that is not told spools all that it sees.
+asio::awaitable<void> Manager::tell_the_bus(WorkerPtr worker) {
+  for (int failures = 0; worker->bus_told != bus_changes_ && !worker->ended && !code_; ++failures) {
+    if (failures > 0) co_await clock_.wait(Backoff{.first = 200ms, .cap = 5s}.delay(failures, random_unit()));
+    int change = bus_changes_;
+    json::object body;
+    body["token"] = bus_token_.reveal();
+    body["base_url"] = bus_url_;
+    auto answer = co_await worker->post("/leases", std::move(body), control_token_, 3s);
+    if (answer && answer->status < 300) worker->bus_told = change;
   }
+}
+
+void Manager::list_again() {
+  changed_meanwhile_ = true;
+  cameras_due_.cancel();
 }
 
 void Manager::change(const Policy& times, std::string control_plane_url) {
@@ -254,6 +266,7 @@ void Manager::change(const Policy& times, std::string control_plane_url) {
 
 asio::awaitable<void> Manager::list_cameras() {
   while (!code_) {
+    changed_meanwhile_ = false;
     auto cameras = co_await plane_.desired(settings_.filter);
     if (cameras) {
       remember_cameras(*cameras);
@@ -265,7 +278,7 @@ asio::awaitable<void> Manager::list_cameras() {
       log::debug("cameras.unlisted", cameras.error().message);
     }
     Duration pause = cameras ? settings_.camera_poll : Duration(1s);
-    co_await wait(cameras_due_, from_seconds(seconds(pause) * (0.75 + 0.5 * random_unit())));
+    if (!changed_meanwhile_) co_await wait(cameras_due_, from_seconds(seconds(pause) * (0.75 + 0.5 * random_unit())));
     co_await clock_.wait(30ms);  // changes come in swarms
   }
 }
@@ -288,7 +301,7 @@ asio::awaitable<void> Manager::follow(std::string pattern) {
     failures = heard ? 0 : failures + 1;
     if (code_) co_return;
     if (!ended) log::debug("feed.ended", ended.error().message).with("pattern", pattern);
-    cameras_due_.cancel();  // what was missed meanwhile is looked up
+    list_again();  // what was missed meanwhile is looked up
     co_await clock_.wait(Backoff{.first = 100ms, .cap = 2s}.delay(failures, random_unit()));
   }
 }
@@ -296,7 +309,7 @@ asio::awaitable<void> Manager::follow(std::string pattern) {
 void Manager::hear(const DeliveredEvent& event) {
   std::string_view key = event.routing_key;
   if (key.starts_with("camera.")) {
-    cameras_due_.cancel();
+    list_again();
     return;
   }
   auto payload = json::parse_text(event.payload);

@@ -121,6 +121,7 @@ asio::awaitable<void> Manager::run_worker(StartWorker order) {
   workers_[order.worker] = worker;
   Status up = co_await bring_up(worker, std::move(order));
   if (up) {
+    spawn(tell_the_bus(worker), "token");  // what has changed since it was started
     feed(WorkerUp{worker->number});
     spawn(watch_worker(worker), "worker state");
   } else if (!worker->killed) {
@@ -140,6 +141,7 @@ asio::awaitable<Status> Manager::bring_up(WorkerPtr worker, StartWorker order) {
   Program program{.path = settings_.worker_program, .arguments = {"shard", "--config", "/dev/fd/3", "--lifeline-fd", "0"},
                   .nice = 5};
   program.arguments.insert(program.arguments.end(), settings_.worker_arguments.begin(), settings_.worker_arguments.end());
+  worker->bus_told = bus_changes_;
   program.document = Secret(json::to_text(shard_document(order)));
   CO_TRY(child, host_.start(program));
   worker->child = std::move(child);

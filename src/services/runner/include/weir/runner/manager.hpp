@@ -90,6 +90,8 @@ class Manager {
   CameraId culprit(const WorkerProcess& worker) const;
 
   void tell_workers_the_bus();
+  boost::asio::awaitable<void> tell_the_bus(WorkerPtr worker);
+  void list_again();
   boost::asio::awaitable<void> join();
   boost::asio::awaitable<void> keep_time();
   boost::asio::awaitable<void> beat();
@@ -115,6 +117,8 @@ class Manager {
   std::map<WorkerNumber, WorkerPtr> workers_;
   std::string bus_url_ = settings_.control_plane_url;
   Secret bus_token_;
+  int bus_changes_ = 0;              // of either
+  bool changed_meanwhile_ = false;   // the cameras, since they were last asked for
   boost::asio::steady_timer time_, cameras_due_, ended_;
   bool registered_ = false, stopping_ = false;
   std::optional<int> code_;
