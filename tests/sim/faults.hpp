@@ -8,18 +8,20 @@ namespace weir::sim {
 struct Faults {
   bool loss, delay, duplication, cuts, kills, worker_kills, pauses, clock_rates;
   bool store_stalls, store_outages, store_steps, failovers, unauthorized, late_bytes, blocking;
-  bool unreachable, revocations, drains, rollouts, twin_runner;
+  bool unreachable, revocations, drains, rollouts, twin_runner, poison, disabled, host_steps;
+  bool store_only;
 
   explicit Faults(Rng& rng) {
     for (bool* each : {&loss, &delay, &duplication, &cuts, &kills, &worker_kills, &pauses, &clock_rates, &store_stalls,
                        &store_outages, &store_steps, &unauthorized, &late_bytes, &blocking, &unreachable, &revocations,
-                       &drains, &rollouts, &twin_runner})
+                       &drains, &rollouts, &twin_runner, &poison, &disabled, &host_steps})
       *each = rng.chance(0.4);
     failovers = rng.chance(0.2);
     // Sometimes only the store has trouble: then nothing may move.
-    if (rng.chance(0.15)) {
+    store_only = rng.chance(0.15);
+    if (store_only) {
       loss = delay = duplication = cuts = kills = worker_kills = pauses = unauthorized = unreachable = false;
-      revocations = drains = rollouts = twin_runner = failovers = false;
+      revocations = drains = rollouts = twin_runner = poison = disabled = failovers = false;
       store_outages = true;
     }
   }

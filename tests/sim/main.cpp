@@ -46,6 +46,7 @@ int run_seeds(const Arguments& args) {
   Instant start = boot_now(), deadline = start + from_seconds(args.seconds);
   std::atomic<std::uint64_t> next{args.first}, done{0}, events{0};
   std::atomic<bool> failed{false};
+  double longest = 0;
   std::mutex output;
   auto work = [&] {
     for (;;) {
@@ -55,8 +56,9 @@ int run_seeds(const Arguments& args) {
       Outcome outcome = run(options);
       ++done;
       events += outcome.events;
+      std::lock_guard lock(output);
+      longest = std::max(longest, outcome.rest);
       if (outcome.violation) {
-        std::lock_guard lock(output);
         failed = true;
         report(options, *outcome.violation);
       }
@@ -66,8 +68,8 @@ int run_seeds(const Arguments& args) {
   for (int t = 0; t < args.threads; ++t) threads.emplace_back(work);
   for (auto& thread : threads) thread.join();
   double took = seconds(boot_now() - start);
-  fmt::print("NOTE: {} seeds, {} events in {:.1f} s: {:.0f} seeds/s\n", done.load(), events.load(), took,
-             static_cast<double>(done) / took);
+  fmt::print("NOTE: {} seeds, {} events in {:.1f} s: {:.0f} seeds/s; at rest after {:.0f} s at most\n", done.load(),
+             events.load(), took, static_cast<double>(done) / took, longest);
   if (!failed && done < args.seeds) fmt::print("the time was up before seed {}\n", args.first + args.seeds - 1);
   return failed || done < args.seeds ? 1 : 0;
 }
@@ -143,7 +145,7 @@ int main(int argc, char** argv) {
   Options options{args.seed, args.planted, args.sqlite, args.trace};
   Outcome outcome = run(options);
   if (outcome.violation) report(options, *outcome.violation);
-  fmt::print("seed {}: {} events, hash {:x}\n", args.seed, outcome.events, outcome.hash);
+  fmt::print("seed {}: {} events, hash {:x}, at rest after {:.1f} s\n", args.seed, outcome.events, outcome.hash, outcome.rest);
   return outcome.violation ? 1 : 0;
 }
 

@@ -3,8 +3,12 @@
 
 namespace weir::sim {
 
+namespace {
+constexpr std::array kMessages = {"add", "activate", "extend", "remove", "silence", "lose", "drain"};
+}
+
 void World::feed(Node& node, const ManagerPtr& m, const runner::Event& event) {
-  runner::Moment moment{local(node), WallTime(Duration(now_))};
+  runner::Moment moment{local(node), wall(node)};
   for (const runner::Action& action : m->brain->handle(event, moment)) perform(node, m, action);
   wake(node, m);
 }
@@ -17,6 +21,12 @@ void World::perform(Node& node, const ManagerPtr& m, const runner::Action& actio
   if (const auto* kill = std::get_if<runner::KillWorker>(&action)) {
     trace("node {} kills worker {}: {}", node.index, kill->worker, kill->why);
     return end_worker(node, m, kill->worker, 137);
+  }
+  if (const auto* crash = std::get_if<runner::ReportCrash>(&action)) {
+    return request(node, m, [this, camera = crash->camera]() -> Reply {
+      ++crashes_[camera];
+      return [] {};
+    }, [] {});
   }
   if (const auto* note = std::get_if<runner::Note>(&action)) {
     trace("node {} {} {} {}", node.index, note->event, note->camera, note->text);
@@ -109,6 +119,11 @@ runner::LeasesHeard World::hear(Node& node, const ManagerPtr& m, const lease::Qu
 // Lease first, then the site's token, then the first connection.
 void World::pay(Node& node, const ManagerPtr& m, const runner::AskToken& wanted) {
   runner::TokenHeard heard{.camera = wanted.camera, .grant = wanted.grant, .granted = false, .retry_after = 1s};
+  // Planted: the connection comes first.
+  if (options_.planted == Planted::dial_before_token) {
+    heard.granted = true;
+    return in(1ms, [=, this, &node] { deliver(m, [=, this, &node] { feed(node, m, heard); }); });
+  }
   auto answered = std::make_shared<bool>(false);
   auto answer = [=, this, &node](bool granted) {
     if (std::exchange(*answered, true)) return;
@@ -157,12 +172,14 @@ void World::list_cameras(Node& node, const ManagerPtr& m) {
       node.configuration = version;
       runner::CamerasListed listed;
       for (const CameraId& camera : cameras_) {
+        if (unwanted_.contains(camera)) continue;
         runner::Wish wish;
         wish.config.camera = camera;
         wish.config.site = site_;
         // Every third version brings another model, the others only other thresholds.
         wish.config.model.name = fmt::format("m{}", version / 3);
         wish.version = fmt::format("v{}", version);
+        wish.crashes = crashes_[camera];
         listed.cameras.push_back(std::move(wish));
       }
       feed(node, m, listed);
@@ -184,8 +201,16 @@ void World::heartbeat(Node& node) {
 
 // ---- its workers ----
 
+// Whoever is told to connect to a camera must have been given a token for its grant.
+void World::check_paid(const ManagerPtr& m, const CameraId& camera) {
+  const lease::HolderState* holder = m->brain->holder(camera);
+  if (holder != nullptr && !paid_.contains({camera, holder->grant}))
+    checks_->fail(now_, fmt::format("{}: dialled without a token for grant {:x}", camera, holder->grant.n));
+}
+
 void World::start_worker(Node& node, const ManagerPtr& m, const runner::StartWorker& start) {
-  auto w = std::make_shared<Worker>();
+  for (const camera::Config& source : start.sources) check_paid(m, source.camera);
+  auto w = std::make_shared<Worker>(gone_);
   w->process = ++processes_;
   w->number = start.worker;
   w->voice = make_voice(node, m, w);
@@ -202,15 +227,15 @@ void World::start_worker(Node& node, const ManagerPtr& m, const runner::StartWor
   });
 }
 
-void World::end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code) {
+void World::end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code, const CameraId& culprit) {
   auto found = m->workers.find(number);
   if (found == m->workers.end() || !found->second->alive) return;
   trace("node {} worker {} (process {}) ends", node.index, number, found->second->process);
   found->second->die();
-  in(rng_.between(1ms, 200ms), [this, &node, m, number, code] {
-    deliver(m, [this, &node, m, number, code] {
+  in(rng_.between(1ms, 200ms), [=, this, &node] {
+    deliver(m, [=, this, &node] {
       m->workers.erase(number);
-      feed(node, m, runner::WorkerGone{number, code});
+      feed(node, m, runner::WorkerGone{number, code, culprit});
     });
   });
 }
@@ -219,19 +244,27 @@ void World::tell(Node& node, const ManagerPtr& m, const runner::Tell& message) {
   auto answered = std::make_shared<bool>(false);
   auto answer = [this, &node, m, answered](const runner::Told& told) {
     deliver(m, [=, this, &node] {
-      if (!std::exchange(*answered, true)) feed(node, m, told);
+      if (std::exchange(*answered, true)) return;
+      trace("node {} message {} {}", node.index, told.message, told.ok ? "is confirmed" : "was in vain");
+      feed(node, m, told);
     });
   };
+  for (const runner::TellItem& item : message.items)
+    trace("node {} message {} tells worker {} to {} {}", node.index, message.message, message.worker,
+          kMessages[static_cast<size_t>(message.what)], item.camera);
   runner::Told failed{.message = message.message};
   auto found = m->workers.find(message.worker);
   if (found != m->workers.end()) {
     auto w = found->second;
+    for (const runner::TellItem& item : message.items)
+      if (message.what == runner::Message::add && !w->seats.contains(index_of(item.camera))) check_paid(m, item.camera);
     Duration left = message.items.empty() || !message.items[0].right ? Duration(0)
                                                                      : message.items[0].right->valid_until - local(node);
-    in(rng_.between(0ms, 20ms), [=, this, &node] {
+    bool arrives = !fails(), answer_arrives = !fails();
+    if (arrives) in(rng_.between(0ms, 20ms), [=, this, &node] {
       let_in(w, [=, this, &node] {
         obey(node, m, w, message, left, [=, this](const runner::Told& told) {
-          in(rng_.between(0ms, 20ms), [answer, told] { answer(told); });
+          if (answer_arrives) in(rng_.between(0ms, 20ms), [answer, told] { answer(told); });
         });
       });
     });

@@ -35,6 +35,7 @@ struct Process {
 // A camera in a worker: connected or not, with the right to speak or without.
 struct Seat {
   Version version{};           // none: standing by, or silenced
+  Version silenced{};          // an extension of this one comes too late
   bool streaming = false;
   int failures = 0;
   int life = 0;                // what was planned for a seat that was removed does not touch its successor
@@ -46,11 +47,14 @@ struct Worker : Process {
   std::map<int, Seat> seats;
   std::unique_ptr<Voice> voice;
 
-  // With it go the locks that it held on the disk.
+  // With it go the locks that it held on the disk, and what it had not said or written down yet.
   void die() {
+    if (voice) gone += voice->dropped() + voice->queued();
     alive = false;
     voice.reset();
   }
+  std::uint64_t& gone;  // events, in the whole world
+  explicit Worker(std::uint64_t& counter) : gone(counter) {}
 };
 
 struct Manager : Process {
@@ -66,7 +70,7 @@ struct Node {
   int index = 0;
   RunnerId runner;
   double rate = 1.0;
-  Duration offset{};
+  Duration offset{}, wall_step{};
   Disk disk;
   std::unique_ptr<Spool> look;    // at the disk, by nobody who writes
   std::shared_ptr<Manager> manager;
@@ -132,6 +136,8 @@ class World {
   TrueTime true_time(const Node& n, Instant when) const {
     return static_cast<TrueTime>(static_cast<double>((when.time_since_epoch() - n.offset).count()) / n.rate);
   }
+  // What a person would read on the host: somebody may set it.
+  WallTime wall(const Node& n) const { return WallTime(local(n).time_since_epoch() + n.wall_step); }
   WallTime store_clock() const {
     return WallTime(std::chrono::hours(24 * 20000) + store_step_ +
                     Duration(static_cast<Duration::rep>(static_cast<double>(now_) * store_rate_)));
@@ -170,6 +176,8 @@ class World {
     node.in_trouble_until(now_);
     return true;
   }
+  // A message between the processes of a host, which do not answer for a moment or have no descriptor left.
+  bool fails() { return faulty() && faults_.loss && rng_.chance(0.03); }
   // A request to a control plane; `serve` runs where the store is and returns what the reply shall do.
   using Reply = std::function<void()>;
   void request(Node& node, const std::shared_ptr<Process>& from, std::function<Reply()> serve, Reply refused);
@@ -187,7 +195,8 @@ class World {
   void refuse(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions);
   void pay(Node& node, const ManagerPtr& m, const runner::AskToken& ask);
   void start_worker(Node& node, const ManagerPtr& m, const runner::StartWorker& start);
-  void end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code);
+  void end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code, const CameraId& culprit = {});
+  void check_paid(const ManagerPtr& m, const CameraId& camera);
   void tell(Node& node, const ManagerPtr& m, const runner::Tell& message);
   void list_cameras(Node& node, const ManagerPtr& m);
   void heartbeat(Node& node);
@@ -227,6 +236,7 @@ class World {
   void arrive(Node& node, const WorkerPtr& w, Sent sent);
   void insert(Node& node, const WorkerPtr& w, const Sent& sent);
   std::uint64_t kept(const Node& node, int camera) const;  // bytes on its disk
+  void check_losses();
 
   bool all_streaming();
   void describe();
@@ -260,6 +270,8 @@ class World {
   int processes_ = 0, boots_ = 0, configuration_ = 0, lives_ = 0;
   std::set<std::pair<CameraId, Version>> paid_;   // first connections
   std::map<CameraId, Version> expiry_announced_;
+  std::map<CameraId, int> crashes_;               // of workers, as the store counts them
+  std::set<CameraId> unwanted_;                   // disabled by somebody
   std::priority_queue<Scheduled> queue_;
 
   std::vector<CameraId> cameras_;
@@ -272,6 +284,8 @@ class World {
   std::vector<std::pair<TrueTime, TrueTime>> away_;  // when the store was not there
   std::map<int, Version> highest_seen_;           // planted: the fence that remembers only the highest
   std::set<std::uint64_t> accepted_;
+  std::set<std::uint64_t> owed_;    // events that were seen by somebody with the right to say so
+  std::uint64_t gone_ = 0;          // events that were dropped and counted, or died with their process
   std::vector<TrueTime> captured_;  // by event
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::weak_ptr<Process>> paused_;

@@ -27,13 +27,15 @@ enum class Planted {
   foreign_spool,
   never_lets_go,
   bucket_refills_twice,
+  dial_before_token,
+  confirm_before_commit,
 };
 
 struct PlantedName {
   Planted fault;
   std::string_view name;
 };
-inline constexpr std::array<PlantedName, 18> kPlanted = {{
+inline constexpr std::array<PlantedName, 20> kPlanted = {{
     {Planted::no_compare_and_set, "no_compare_and_set"},
     {Planted::stamp_after_reply, "stamp_after_reply"},
     {Planted::no_check_after_wait, "no_check_after_wait"},
@@ -52,6 +54,8 @@ inline constexpr std::array<PlantedName, 18> kPlanted = {{
     {Planted::foreign_spool, "foreign_spool"},
     {Planted::never_lets_go, "never_lets_go"},
     {Planted::bucket_refills_twice, "bucket_refills_twice"},
+    {Planted::dial_before_token, "dial_before_token"},
+    {Planted::confirm_before_commit, "confirm_before_commit"},
 }};
 
 }  // namespace weir::sim

@@ -32,7 +32,7 @@ class Voice::WorldClock final : public Clock {
  public:
   explicit WorldClock(const Surroundings& surroundings) : surroundings_(surroundings) {}
   Instant now() const override { return surroundings_.now(); }
-  WallTime wall() const override { return WallTime(now().time_since_epoch()); }
+  WallTime wall() const override { return surroundings_.wall(); }
   asio::awaitable<void> wait_until(Instant deadline) override {
     if (deadline <= now()) co_return;
     auto bell = make_bell(co_await asio::this_coro::executor);
@@ -80,7 +80,7 @@ Voice::Voice(Surroundings surroundings, std::unique_ptr<Spool> spool)
       clock_(std::make_unique<WorldClock>(surroundings_)),
       bus_(std::make_unique<WorldBus>(surroundings_, *clock_)),
       spool_(std::move(spool)),
-      publisher_(io_, *clock_, *bus_, *spool_, {}, {.on_stale = surroundings_.on_stale, .draw = surroundings_.draw}) {
+      publisher_(io_, *clock_, *bus_, *spool_, {}, {.draw = surroundings_.draw}) {
   asio::co_spawn(io_, publisher_.run(), asio::detached);
 }
 
@@ -93,6 +93,13 @@ void Voice::silence(const CameraId& camera, std::function<void(std::optional<Wal
 
 void Voice::stop(Instant deadline, std::function<void()> done) {
   asio::co_spawn(io_, publisher_.flush_and_stop(deadline), [done = std::move(done)](const std::exception_ptr&) { done(); });
+}
+
+std::uint64_t Voice::dropped() const {
+  worker::PublisherCounters counts = publisher_.counters();
+  std::uint64_t all = 0;
+  for (std::uint64_t each : counts.dropped) all += each;
+  return all - counts.dropped_for(worker::Drop::no_lease) - counts.dropped_for(worker::Drop::silent);
 }
 
 void Voice::go_on() {

@@ -17,10 +17,10 @@ class Voice {
   // What the world does for it.
   struct Surroundings {
     std::function<Instant()> now;                                      // by this host's clock
+    std::function<WallTime()> wall;
     std::function<void(Instant when, std::function<void()> what)> at;  // runs it in this process, and lets it go on
     std::function<Duration()> blocked;                                 // how long a request waits before it is written
     std::function<void(std::vector<OutgoingEvent> events, Answer answer)> send;  // the bytes leave the process now
-    std::function<void(const CameraId&, lease::Version)> on_stale;
     std::function<double()> draw;
     bool looks_again = true;  // at the deadline, after having waited
   };
@@ -34,6 +34,8 @@ class Voice {
   // Says what it may until then, puts the rest on the disk and is done.
   void stop(Instant deadline, std::function<void()> done);
   void go_on();
+  std::uint64_t queued() const { return publisher_.counters().queued; }
+  std::uint64_t dropped() const;  // of what there was a right to say
 
  private:
   class WorldClock;

@@ -28,6 +28,7 @@ struct Outcome {
   std::optional<Violation> violation;
   std::uint64_t hash = 0;     // of everything that happened, in order
   std::uint64_t events = 0;
+  double rest = 0;            // seconds from the end of the faults until everything streamed again
 };
 
 Outcome run(const Options& options);

@@ -348,12 +348,18 @@ void Brain::on(const Told& event) {
       case Message::add:
       case Message::activate:
         if (!its_message) break;
-        // Whether or not a broken message arrived, the version is used up.
         if (!event.ok) {
           camera.retry_at = moment_.now + 500ms;
           if (worker == workers_.end()) break;
-          if (camera.on != sent.worker) worker->second.sources.erase(item.camera);
-          else worker->second.sources[item.camera].version.clear();  // what it has is not known: it is told again
+          if (camera.on == sent.worker) {
+            worker->second.sources[item.camera].version.clear();  // what it has is not known: it is told again
+            break;
+          }
+          // It may have arrived: then this worker speaks, and has to confirm that it does no longer.
+          if (sent.what == Message::add) worker->second.sources.erase(item.camera);
+          camera.on = sent.worker;
+          camera.told_until = item.right->valid_until;
+          camera.silence_asked = moment_.now;
           break;
         }
         camera.on = sent.worker;

@@ -388,6 +388,24 @@ TEST(Brain, AnotherWorkersEnd_DoesNotMakeItForgetWhomItAskedToBeSilent) {
   EXPECT_GT(bench.processes.at(worker).speaks.at(CameraId::trusted("c00")), before);
 }
 
+TEST(Brain, AnAddThatMayHaveArrived_IsTakenBackBeforeAnotherSpeaks) {
+  Bench bench;
+  bench.list(cameras(1));
+  bench.pass(1s);
+  Bench::Process& process = bench.processes.at(bench.speaker("c00"));
+  process.confirms = false;
+  bench.list(cameras(2));
+  bench.pass(1s);
+  process.confirms = true;
+  bench.pass(2s);
+  EXPECT_NE(bench.speaker("c01"), 0);
+  std::vector<Message> order;
+  for (const auto& each : bench.told)
+    if (each.camera == CameraId::trusted("c01") && each.what != Message::extend && (order.empty() || order.back() != each.what))
+      order.push_back(each.what);
+  EXPECT_EQ(order, (std::vector{Message::add, Message::remove, Message::add}));
+}
+
 TEST(Brain, AChangeThatDidNotReachItsWorker_IsToldAgain) {
   Bench bench;
   bench.list(cameras(1));

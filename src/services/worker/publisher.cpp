@@ -66,8 +66,13 @@ asio::awaitable<void> Publisher::pause(Instant until) {
 // Returns when a request has gone unanswered for too long; what is to be done by then may change meanwhile.
 asio::awaitable<void> Publisher::patience(Instant sent) {
   for (;;) {
+    // Who shall fall silent and is not part of this request need not wait for its end.
+    for (auto& [camera, lane] : lanes_) settle(*lane);
+    Instant now = clock_.now();
     Instant until = std::min(sent + settings_.answer_within, stop_by_.value_or(Instant::max()));
-    if (clock_.now() >= until) co_return;
+    if (now >= until) co_return;
+    for (auto& [camera, lane] : lanes_)
+      if (lane->voice == Voice::closing && lane->close_by > now) until = std::min(until, lane->close_by);
     co_await pause(until);
   }
 }
@@ -227,7 +232,7 @@ void Publisher::fall_silent(Lane& lane) {
 }
 
 void Publisher::put_away(Lane& lane) {
-  lane.end_standby(false, settings_, counters_);
+  lane.end_standby({}, settings_, counters_);
   lane.flying = 0;
   spill(lane);
   drop_queue(lane, Drop::queue_full);

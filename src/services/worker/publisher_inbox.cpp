@@ -192,8 +192,13 @@ void Publisher::begin(CameraId camera, lease::Version version, lease::Tenure ten
   lane.valid_until = valid_until;
   lane.voice = Voice::speaking;
   if (reopen) take_over(lane, after);
+  std::optional<Lane::Now> cutover;
+  if (after) {
+    cutover = {clock_.now(), clock_.wall()};
+    after = std::min(*after, cutover->wall);  // a moment to come is one from before the clock was set back
+  }
   lane.begin_after(after, counters_);
-  if (!known) lane.end_standby(after.has_value(), settings_, counters_);
+  if (!known) lane.end_standby(cutover, settings_, counters_);
   settle(lane);
 }
 
@@ -223,7 +228,7 @@ void Publisher::end(const CameraId& camera, bool lost) {
   if (found == lanes_.end()) return;
   Lane& lane = *found->second;
   if (lost) {
-    lane.end_standby(false, settings_, counters_);
+    lane.end_standby({}, settings_, counters_);
     drop_queue(lane, Drop::lost);
     if (lane.tenure) counters_.drop(Drop::lost, spool_.drop(camera, *lane.tenure));
   } else {

@@ -62,10 +62,15 @@ void Lane::stand_by(Queued event, PublisherCounters& counts) {
   counts.drop(Drop::no_lease);
 }
 
-void Lane::end_standby(bool cutover, const PublisherSettings& bounds, PublisherCounters& counts) {
+void Lane::end_standby(std::optional<Now> cutover, const PublisherSettings& bounds, PublisherCounters& counts) {
+  // A picture is decoded after it was captured, by any clock that nobody has touched.
+  auto set_back = [&](const Queued& each) {
+    return each.decoded != Instant{} &&
+           each.event.captured - cutover->wall > each.decoded - cutover->boot;
+  };
   for (Queued& each : std::exchange(standby, {})) {
     if (!cutover) counts.drop(Drop::no_lease);
-    else if (too_early(each.event)) counts.drop(Drop::before_cutover);
+    else if (set_back(each) || too_early(each.event)) counts.drop(Drop::before_cutover);
     else push(std::move(each), bounds, counts);
   }
 }

@@ -45,8 +45,13 @@ class Lane {
   // Standing by: the last moments are kept, so that a cutover leaves no gap between two voices.
   void stand_by(Queued event, PublisherCounters& counts);
   // The first lease: what was seen after the moment where the voice before fell silent is said; without such a moment
-  // nothing is, because nobody knows what was said already.
-  void end_standby(bool cutover, const PublisherSettings& bounds, PublisherCounters& counts);
+  // nothing is, because nobody knows what was said already. What was seen before the wall clock was set back cannot be
+  // compared with that moment, and is not said.
+  struct Now {
+    Instant boot;
+    WallTime wall;
+  };
+  void end_standby(std::optional<Now> cutover, const PublisherSettings& bounds, PublisherCounters& counts);
 
   const CameraId camera;
   std::uint64_t serial;  // another one when what was in flight no longer counts

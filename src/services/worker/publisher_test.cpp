@@ -38,6 +38,12 @@ struct Rig {
     publisher->publish(std::move(event));
     pass();
   }
+  // Now, by both clocks.
+  void see(int n) {
+    publisher->publish({.camera = kCam, .topic = "t", .routing_key = "k", .event_id = fmt::to_string(n), .payload = "{}",
+                        .captured = clock.wall(), .decoded = clock.now()});
+    pass();
+  }
   void lease(int version, Duration lasts = 10s, lease::Tenure tenure = kTenure, std::optional<lease::Tenure> adopt = {},
              std::optional<WallTime> after = {}, const CameraId& camera = kCam) {
     publisher->set_lease(camera, {version}, tenure, clock.now() + lasts, adopt, after);
@@ -91,6 +97,42 @@ TEST(Publisher, LeasedEvent_GoesOutAtOnce_StampedWithVersionAndDeadline) {
   EXPECT_EQ(rig.bus.accepted[0].stamp->deadline, Instant(10s));
   EXPECT_EQ(rig.publisher->counters().published, 1u);
   EXPECT_EQ(rig.clock.now(), Instant{});
+}
+
+// A cutover compares moments of the wall clock, which somebody may set meanwhile.
+TEST(Publisher, ClockSetBackBeforeACutover_WhatWasSeenBeforeIsNotSaid_WhatIsSeenNowIs) {
+  Rig rig;
+  rig.pass(10s);
+  rig.see(1);
+  rig.clock.step_wall(-1s);
+  rig.pass(300ms);
+  rig.lease(11, 10s, kTenure, {}, rig.clock.wall());
+  rig.pass(1ms);
+  rig.see(2);
+  EXPECT_EQ(rig.heard(), (Ids{"2"}));
+  EXPECT_EQ(rig.dropped(Drop::before_cutover), 1u);
+}
+
+TEST(Publisher, SilenceBehindARequestThatHangs_ComesWhenItsTimeIsUp) {
+  Rig rig;
+  const CameraId other = CameraId::trusted("other");
+  rig.lease(11);
+  rig.lease(12, 10s, kTenure, {}, {}, other);
+  rig.bus.script = {Fate::hang};
+  rig.say(1, EventKind::detection, other);
+  rig.say(2);
+  auto silence = rig.silence();
+  rig.pass(rig.settings.close_within);
+  EXPECT_TRUE(silence->done);
+  EXPECT_EQ(rig.spooled(), (Ids{"2"}));
+}
+
+TEST(Publisher, CutoverAtAMomentToCome_MutesNobody) {
+  Rig rig;
+  rig.lease(11, 10s, kTenure, {}, rig.clock.wall() + 1h);
+  rig.pass(1ms);
+  rig.see(1);
+  EXPECT_EQ(rig.heard(), (Ids{"1"}));
 }
 
 TEST(Publisher, WithoutALease_NothingIsSaid_TheLatestStatusGoesFirstLater) {
