@@ -30,7 +30,8 @@ void World::perform(Node& node, const ManagerPtr& m, const runner::Action& actio
   }
   if (const auto* note = std::get_if<runner::Note>(&action)) {
     trace("node {} {} {} {}", node.index, note->event, note->camera, note->text);
-    if (note->event == "camera.lost") checks_->stopped(now_, note->camera, m->brain->holder(note->camera)->version);
+    const lease::HolderState* holder = m->brain->holder(note->camera);  // none where it is not wanted any more either
+    if (note->event == "camera.lost" && holder != nullptr) checks_->stopped(now_, note->camera, holder->version);
     return;
   }
   if (std::holds_alternative<runner::End>(action)) kill_runner(node, true);
@@ -81,6 +82,7 @@ void World::ask(Node& node, const ManagerPtr& m, const std::vector<lease::Questi
           troubled |= other->runner == before[i].owner.runner &&
                       (recent(other->trouble) || other->down || before[i].owner != other->manager->owner);
         checks_->taken_over(now_, answer.camera, troubled);
+        ++taken_over_;
       }
       if (answer.outcome == lease::Outcome::released) announce(answer.camera, true, batch.owner.runner, answer.version);
       if (answer.outcome == lease::Outcome::granted) announce(answer.camera, false, batch.owner.runner, answer.version);

@@ -24,6 +24,7 @@ using runner::WorkerNumber;
 inline constexpr TrueTime kSecond = 1'000'000;
 inline constexpr TrueTime kForever = INT64_MAX / 4;
 inline constexpr double kBucketCapacity = 4, kBucketRefill = 60;
+inline constexpr Duration kHarmless = 450ms;  // a delay of either way that must not cost anybody a lease
 
 // A process that can be stopped: what reaches it meanwhile waits, as in a socket's buffer.
 struct Process {
@@ -285,6 +286,7 @@ class World {
   std::map<int, Version> highest_seen_;           // planted: the fence that remembers only the highest
   std::set<std::uint64_t> accepted_;
   std::set<std::uint64_t> owed_;    // events that were seen by somebody with the right to say so
+  int taken_over_ = 0;              // leases
   std::uint64_t gone_ = 0;          // events that were dropped and counted, or died with their process
   std::vector<TrueTime> captured_;  // by event
   std::vector<std::unique_ptr<Node>> nodes_;

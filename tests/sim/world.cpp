@@ -223,7 +223,7 @@ void World::request(Node& node, const std::shared_ptr<Process>& from, std::funct
   for (int copy = 0; copy < copies; ++copy) {
     if (lost(node)) continue;
     Duration delay = latency();
-    if (delay > 100ms) node.in_trouble_until(now_ + delay.count());
+    if (delay > kHarmless) node.in_trouble_until(now_ + delay.count());
     in(delay, [=, this, &node] {
       if (now_ < node.cut_out_until) return;
       serve(node, from, work, refused, now_);
@@ -248,7 +248,7 @@ void World::serve(Node& node, const std::shared_ptr<Process>& from, const std::f
   }
   if (lost(node)) return;
   Duration delay = latency();
-  if (delay > 100ms) node.in_trouble_until(now_ + delay.count());
+  if (delay > kHarmless) node.in_trouble_until(now_ + delay.count());
   in(delay, [=, this, &node] {
     if (now_ < node.cut_in_until) return;
     deliver(from, reply);
