@@ -7,6 +7,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -58,6 +59,7 @@ Result<std::string> find_url(const Settings& settings) {
 }
 
 Error unreachable(const std::string& url, const Error& why) {
+  if (why.reason.starts_with("tls_")) return why;  // it runs, and says itself what to change
   return Error{Errc::unavailable, "unreachable",
                fmt::format("cannot reach the control plane at {}: is it running? start it with `weir up` ({})",
                            redact_url(url), why.message)};
@@ -89,23 +91,40 @@ Result<Api> Api::connect(const Arguments& arguments) {
     TRY(minted, admin_token(settings));
     token = std::move(minted);
   }
-  return connect(std::move(url), std::move(token));
+  return connect(std::move(url), std::move(token), settings.text("control_plane_ca_file"));
 }
 
-Result<Api> Api::connect(std::string url, Secret token) {
+Result<Api> Api::connect(std::string url, Secret token, const std::string& ca_file) {
   Api api(std::move(url), std::move(token));
   api.io_ = std::make_unique<boost::asio::io_context>(1);
-  TRY(client, net::HttpClient::create(*api.io_, api.url_));
+  TRY(client, net::HttpClient::create(*api.io_, api.url_, {.ca_file = ca_file}));
   api.client_ = std::make_unique<net::HttpClient>(std::move(client));
   return api;
 }
 
 Result<net::ClientResponse> Api::raw(net::Method method, std::string target, std::string body) {
+  bool several = url_.find(',') != std::string::npos;
+  // What must not be done twice is asked once, at an address that was just seen to answer.
+  if (several && (method == net::Method::post || method == net::Method::patch)) {
+    TRY(alive, ask_each({.method = net::Method::get, .target = "/healthz"}));
+  }
   net::ClientRequest request{.method = method, .target = std::move(target), .body = std::move(body), .bearer = token_};
+  return method == net::Method::post || method == net::Method::patch ? ask_once(request) : ask_each(request);
+}
+
+// The client goes on to the next address by itself when one fails.
+Result<net::ClientResponse> Api::ask_each(const net::ClientRequest& request) {
+  auto answer = ask_once(request);
+  for (auto left = std::ranges::count(url_, ','); left > 0 && (!answer || answer->status >= 500); --left)
+    answer = ask_once(request);
+  return answer;
+}
+
+Result<net::ClientResponse> Api::ask_once(const net::ClientRequest& request) {
   std::optional<Result<net::ClientResponse>> answer;
   io_->restart();
   boost::asio::co_spawn(
-      *io_, [&]() -> boost::asio::awaitable<void> { answer.emplace(co_await client_->send(std::move(request))); },
+      *io_, [&]() -> boost::asio::awaitable<void> { answer.emplace(co_await client_->send(request)); },
       [](const std::exception_ptr&) {});
   // An idle connection that is kept for the next call must not keep this one.
   while (!answer && io_->run_one() > 0) {

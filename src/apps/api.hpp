@@ -3,8 +3,8 @@
 // Where it is and what to show it: --url with --token-file; the folder that --state-dir names; WEIR_URL with
 // WEIR_TOKEN; otherwise the usual state folder of `weir up`. The folder holds the address and the secret from which a
 // short-lived admin token is made here. Such a token is made only for a control plane whose secret was named on
-// purpose, never for any address that happens to be given. Each call blocks until the answer is there or its time is
-// up. One thread.
+// purpose, never for any address that happens to be given. Where there are several addresses, each is tried until one
+// answers. Each call blocks until the answer is there or its time is up. One thread.
 #pragma once
 
 #include "command.hpp"
@@ -26,7 +26,7 @@ std::vector<Option> with_api_options(std::vector<Option> own);
 class Api {
  public:
   static Result<Api> connect(const Arguments& arguments);
-  static Result<Api> connect(std::string url, Secret token);
+  static Result<Api> connect(std::string url, Secret token, const std::string& ca_file = {});
 
   const std::string& url() const { return url_; }
   Result<json::value> get(std::string target);
@@ -41,6 +41,8 @@ class Api {
 
  private:
   Api(std::string url, Secret token) : url_(std::move(url)), token_(std::move(token)) {}
+  Result<net::ClientResponse> ask_once(const net::ClientRequest& request);
+  Result<net::ClientResponse> ask_each(const net::ClientRequest& request);
   std::string url_;
   Secret token_;
   std::unique_ptr<boost::asio::io_context> io_;

@@ -33,6 +33,12 @@ Result<Settings> Arguments::settings() const {
   return Settings::load(sources);
 }
 
+std::string_view default_of(const Command& command, const SettingSpec& spec) {
+  for (const auto& [name, value] : command.defaults)
+    if (name == spec.name) return value;
+  return spec.fallback;
+}
+
 Error usage_error(std::string message) { return Error{Errc::invalid, "usage", std::move(message)}; }
 
 int exit_code(const Error& error) {

@@ -52,7 +52,10 @@ struct Command {
   std::string_view settings;  // the word in the table's `used_by`, or "all"; "" where it takes none
   std::vector<Option> options = {};
   Result<int> (*run)(const Arguments& arguments) = nullptr;
+  std::span<const std::pair<std::string_view, std::string_view>> defaults = {};  // settings whose default is another here
 };
+// What a setting is for this command where nobody gives it.
+std::string_view default_of(const Command& command, const SettingSpec& spec);
 
 // Every command there is, in the order of the overview.
 const std::vector<Command>& all_commands();

@@ -10,8 +10,8 @@ namespace weir::apps {
 namespace {
 
 // Short names that people expect, beside the ones that follow from the table.
-constexpr std::pair<std::string_view, std::string_view> kAliases[] = {{"database_url", "--db"},
-                                                                      {"control_plane_url", "--url"}};
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"database_url", "--db"}, {"control_plane_url", "--control-plane"}, {"control_plane_url", "--url"}};
 
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> words;
@@ -39,12 +39,15 @@ struct Slot {
 
 class Grammar {
  public:
-  explicit Grammar(std::span<const Command> commands) : app_("Weir keeps exactly one processor on every live stream.") {
-    app_.name("weir");
+  Grammar(std::span<const Command> commands, std::string_view program)
+      : app_("Weir keeps exactly one processor on every live stream."), program_(program) {
+    app_.name(program_);
     app_.set_help_flag("-h,--help", "Show this help");
-    app_.footer(
-        "`weir worker|egress|camsim …` start the helpers weir-worker, weir-egress and weir-camsim, where installed.\n"
-        "`weir COMMAND --help` shows options and an example.\n\nExample:\n  weir up");
+    std::string footer = fmt::format("`{} COMMAND --help` shows options and an example.", program_);
+    if (program == "weir")
+      footer = "`weir worker|egress|camsim …` start the helpers weir-worker, weir-egress and weir-camsim, where "
+               "installed.\n" + footer + "\n\nExample:\n  weir up";
+    app_.footer(footer);
     for (const Command& command : commands) add(command);
   }
 
@@ -109,7 +112,8 @@ class Grammar {
     for (const auto& [setting, alias] : kAliases)
       if (setting == spec.name) names += "," + std::string(alias);
     std::string sentence(spec.sentence);
-    if (!spec.fallback.empty()) sentence += fmt::format(" Default {}.", spec.fallback);
+    std::string_view fallback = default_of(command, spec);
+    if (!fallback.empty()) sentence += fmt::format(" Default {}.", fallback);
     slot.declared = at.add_option(names, slot.value, sentence)
                         ->type_name(spec.unit.empty() ? "TEXT" : std::string(spec.unit))
                         ->group("Settings");
@@ -137,7 +141,7 @@ class Grammar {
   }
 
   std::string command_words() const {
-    std::string words = "weir";
+    std::string words = program_;
     for (const CLI::App* at = &app_; !at->get_subcommands().empty();) {
       at = at->get_subcommands().front();
       words += " " + at->get_name();
@@ -177,6 +181,7 @@ class Grammar {
     if (word == "camera") return "What should be processed";
     if (word == "node") return "Runners, as an operator sees them";
     if (word == "lease") return "Who owns which camera now";
+    if (word == "key") return "API keys: what runners and programs buy their tokens with";
     return "";
   }
 
@@ -192,6 +197,7 @@ class Grammar {
   }
 
   CLI::App app_;
+  const std::string program_;
   std::deque<Slot> slots_;
   std::map<std::string, CLI::App*> by_path_;
   std::map<const CLI::App*, const Command*> by_app_;
@@ -199,8 +205,9 @@ class Grammar {
 
 }  // namespace
 
-Result<Parsed> parse_command_line(std::span<const Command> commands, const std::vector<std::string>& words) {
-  return Grammar(commands).parse(words);
+Result<Parsed> parse_command_line(std::span<const Command> commands, const std::vector<std::string>& words,
+                                  std::string_view program) {
+  return Grammar(commands, program).parse(words);
 }
 
 }  // namespace weir::apps

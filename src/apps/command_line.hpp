@@ -12,7 +12,9 @@ struct Parsed {
   std::string help = {};
 };
 
-// `words` are those after the program's name. A usage error ends with the hint to the right --help.
-Result<Parsed> parse_command_line(std::span<const Command> commands, const std::vector<std::string>& words);
+// `words` are those after the program's name, `program` what a person types for it. A usage error ends with the hint to
+// the right --help.
+Result<Parsed> parse_command_line(std::span<const Command> commands, const std::vector<std::string>& words,
+                                  std::string_view program = "weir");
 
 }  // namespace weir::apps

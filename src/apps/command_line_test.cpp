@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <sstream>
 
 namespace weir::apps {
 namespace {
@@ -65,6 +66,55 @@ TEST(CommandLine, Db_IsShortForDatabaseUrl) {
   auto settings = parsed->arguments.settings();
   ASSERT_TRUE(settings);
   EXPECT_EQ(settings->secret("database_url").reveal(), "sqlite:x.db");
+}
+
+TEST(CommandLine, ControlPlane_IsShortForControlPlaneUrl) {
+  for (std::vector<std::string> command : {std::vector<std::string>{"runner"}, {"status"}, {"camera", "list"}}) {
+    command.insert(command.end(), {"--control-plane", "http://h:1"});
+    auto parsed = parse(command);
+    ASSERT_TRUE(parsed) << parsed.error().message;
+    EXPECT_EQ(parsed->arguments.settings()->text("control_plane_url"), "http://h:1");
+  }
+  EXPECT_NE(parse({"runner", "--help"})->help.find("--control-plane,"), std::string::npos);
+}
+
+TEST(CommandLine, Help_ShowsTheDefaultsThatRun) {
+  auto line_of = [](std::string command, std::string_view flag) {
+    std::string help = parse({std::move(command), "--help"})->help;
+    size_t at = help.find(flag);
+    size_t end = at == std::string::npos ? at : help.find("\n  --", at);
+    return at == std::string::npos ? "" : help.substr(at, end - at);
+  };
+  for (auto [flag, up, runner] : {std::tuple{"--capacity-streams", "Default 1000.", "Default 40."},
+                                  {"--max-workers", "Default 64.", "Default 4."},
+                                  {"--drain-timeout-s", "Default 5.", "Default 60."}}) {
+    EXPECT_NE(line_of("up", flag).find(up), std::string::npos) << line_of("up", flag);
+    EXPECT_NE(line_of("runner", flag).find(runner), std::string::npos) << line_of("runner", flag);
+  }
+}
+
+TEST(CommandLine, AnotherProgram_HintsAtItsOwnHelp) {
+  const std::vector<Command> commands{{"shard", "Run a shard", "weir worker shard", ""}};
+  auto parsed = parse_command_line(commands, {}, "weir worker");
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message, "`weir worker` needs one of: shard; see weir worker --help");
+}
+
+TEST(CommandLine, EveryGroup_SaysWhatItIsAbout) {
+  std::istringstream lines(parse({"--help"})->help);
+  bool commands = false;
+  int seen = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) commands = false;
+    std::istringstream words(line);
+    std::string name, about;
+    if (commands && words >> name) {
+      ++seen;
+      EXPECT_TRUE(words >> about) << name << " says nothing";
+    }
+    if (line == "Subcommands:") commands = true;
+  }
+  EXPECT_GT(seen, 8);
 }
 
 TEST(CommandLine, WrongUsage_IsOneSentence_WithAHint) {

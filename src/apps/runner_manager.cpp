@@ -107,7 +107,7 @@ class ManagerProcess {
 
 Status ManagerProcess::connect() {
   http_plane::Config config{.url = options_.control_plane, .runner = options_.runner, .api_key = options_.api_key,
-                            .token = options_.token};
+                            .token = options_.token, .ca_file = options_.ca_file};
   if (config.api_key.empty() && config.token.empty()) {
     std::string file = secret_file(settings_);
     if (::access(file.c_str(), R_OK) != 0)
@@ -118,7 +118,8 @@ Status ManagerProcess::connect() {
   }
   TRY(plane, http_plane::HttpPlane::create(io_, clock_, std::move(config)));
   plane_ = std::move(plane);
-  TRY(bus, http_bus::HttpBus::create(io_, {.base_url = options_.control_plane, .token = Secret()}));
+  TRY(bus, http_bus::HttpBus::create(io_, {.base_url = options_.control_plane, .token = Secret(),
+                                               .ca_file = options_.ca_file}));
   bus_ = std::move(bus);
   return ok();
 }

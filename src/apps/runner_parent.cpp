@@ -143,7 +143,7 @@ class Parent {
     std::string text = json::to_text(body);
     std::string target = fmt::format("/v1/runners/{}/release-all", percent_encode(testament.runner.str()));
     Instant until = clock_.now() + limit;
-    auto client = net::HttpClient::create(io_, control_plane_);
+    auto client = net::HttpClient::create(io_, control_plane_, {.ca_file = options_.ca_file});
     if (!client) co_return false;
     while (clock_.now() < until) {
       net::ClientRequest request{.method = net::Method::post, .target = target, .body = text, .timeout = 1s,
@@ -201,6 +201,7 @@ Result<RunnerOptions> runner_options(const Settings& settings, const std::string
   out.folder = state_dir + "/runner";
   TRY(made, make_private_folder(out.folder));
   out.control_plane = settings.text("control_plane_url");
+  out.ca_file = settings.text("control_plane_ca_file");
   if (out.control_plane.empty()) {
     auto found = read_file(endpoint_file(state_dir), 4096);
     if (!found) return usage_error("--control-plane-url is needed: no `weir up` runs in " + state_dir);

@@ -17,6 +17,7 @@ inline constexpr int kExitParentGone = 70;
 struct RunnerOptions {
   RunnerId runner;
   std::string control_plane;  // its URL, or several with commas between
+  std::string ca_file;        // authorities besides the system's, for https
   Secret api_key;
   Secret token;
   bool lifeline = false;  // it ends when its standard input does

@@ -34,6 +34,9 @@ constexpr SettingSpec kTable[] = {
     {"control_plane_url", Kind::text, "", "URL",
      "The control plane that a client or runner asks; several addresses of it have commas between. Empty means the one "
      "that `weir up` started in state_dir.", "admin runner"},
+    {"control_plane_ca_file", Kind::text, "", "path",
+     "Certificates (PEM) of the authorities that a control plane's https:// address may come from, besides those that "
+     "the system knows.", "admin runner worker"},
     {"lease_ttl_s", Kind::number, "6", "s",
      "How long a lease lasts without a renewal, as runners ask for it: shorter takes over sooner, longer forgives "
      "slower "

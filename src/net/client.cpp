@@ -3,6 +3,7 @@
 #include "event_reader.hpp"
 #include "response_parser.hpp"
 #include "socket_io.hpp"
+#include "tls.hpp"
 #include "weir/base/json.hpp"
 
 #include <sys/socket.h>
@@ -22,6 +23,7 @@ constexpr int kSmallSendBuffer = 16 << 10;
 constexpr Duration kTimeoutMax = 24h * 365;  // "for ever" must not overflow
 
 struct BaseUrl {
+  bool tls = false;
   std::string host, port, prefix;
   std::string name;  // "host:port", as the Host header and messages say it
 };
@@ -31,21 +33,22 @@ Error url_error(std::string_view problem) {
 }
 
 Result<BaseUrl> parse_base(std::string_view url) {
-  constexpr std::string_view kScheme = "http://";
-  if (!url.starts_with(kScheme)) return url_error("must start with http://");
-  url.remove_prefix(kScheme.size());
+  BaseUrl out;
+  out.tls = url.starts_with("https://");
+  if (!out.tls && !url.starts_with("http://")) return url_error("must start with http:// or https://");
+  url.remove_prefix(url.find("//") + 2);
   for (unsigned char c : url)
     if (c <= 0x20 || c == 0x7F || c == '@' || c == '?' || c == '#')
-      return url_error("must be http://host:port with at most a path behind it");
+      return url_error("must be http://host:port or https://host:port with at most a path behind it");
   size_t slash = url.find('/');
   std::string_view authority = url.substr(0, slash);
-  BaseUrl out;
   if (slash != std::string_view::npos) out.prefix = url.substr(slash);
   while (out.prefix.ends_with('/')) out.prefix.pop_back();
   size_t bracket = authority.rfind(']');
   size_t colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
   out.host = authority.substr(0, colon);
-  out.port = colon == std::string_view::npos ? "80" : authority.substr(colon + 1);
+  std::string_view usual = out.tls ? "443" : "80";
+  out.port = colon == std::string_view::npos ? usual : authority.substr(colon + 1);
   if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
   unsigned port = 0;
   auto [end, bad] = std::from_chars(out.port.data(), out.port.data() + out.port.size(), port);
@@ -147,8 +150,9 @@ struct Link : std::enable_shared_from_this<Link> {
   bool armed = false;
   bool expired = false;
   bool reused = false;
-  // Received and not yet parsed.
+  // Received, decrypted and not yet parsed.
   std::string unread;
+  std::unique_ptr<TlsSession> tls;
 };
 using LinkPtr = std::shared_ptr<Link>;
 
@@ -162,7 +166,7 @@ struct Resolution {
 
 struct HttpClient::State {
   State(asio::io_context& on, std::vector<std::shared_ptr<const BaseUrl>> to, ClientOptions chosen)
-      : io(on), bases(std::move(to)), options(chosen) {}
+      : io(on), bases(std::move(to)), options(std::move(chosen)) {}
 
   static asio::awaitable<Result<ClientResponse>> send(std::shared_ptr<State> self, ClientRequest request);
   static asio::awaitable<Status> follow(std::shared_ptr<State> self, ClientRequest request, Duration silence,
@@ -174,8 +178,10 @@ struct HttpClient::State {
   };
   asio::awaitable<Attempt> exchange(const ClientRequest& request, LinkPtr link);
   asio::awaitable<Status> open(Link& link);
+  asio::awaitable<Status> shake_hands(Link& link);
   asio::awaitable<Result<std::vector<tcp::endpoint>>> resolve(Link& link);
   asio::awaitable<Status> write(Link& link, const ClientRequest& request);
+  asio::awaitable<Status> receive(Link& link, bool& ended);
   asio::awaitable<Status> read_step(Link& link, ResponseParser& parser);
   asio::awaitable<Status> follow_once(const ClientRequest& request, Duration silence,
                                       const std::function<bool(const StreamedEvent&)>& each);
@@ -186,17 +192,29 @@ struct HttpClient::State {
   void leave(const Link& link);
   void keep(LinkPtr link, const ResponseParser& parser);
   Error broken(const Link& link, std::string_view doing, const error_code& failed) const;
+  Status trust_for(const std::vector<std::shared_ptr<const BaseUrl>>& wanted);
 
   asio::io_context& io;
   std::vector<std::shared_ptr<const BaseUrl>> bases;
   size_t at = 0;  // the address that is asked
   const ClientOptions options;
+  std::shared_ptr<const TlsTrust> trust;  // where an address wants TLS
   std::vector<LinkPtr> idle;  // to that address
 };
 
 Result<HttpClient> HttpClient::create(asio::io_context& io, std::string_view base_url, ClientOptions options) {
   TRY(bases, parse_bases(base_url));
-  return HttpClient(std::make_shared<State>(io, std::move(bases), options));
+  auto state = std::make_shared<State>(io, std::move(bases), std::move(options));
+  TRY(trusted, state->trust_for(state->bases));
+  return HttpClient(std::move(state));
+}
+
+// Authorities are read when the first address wants them.
+Status HttpClient::State::trust_for(const std::vector<std::shared_ptr<const BaseUrl>>& wanted) {
+  if (trust || std::ranges::none_of(wanted, [](const auto& base) { return base->tls; })) return ok();
+  TRY(loaded, TlsTrust::load(options.ca_file));
+  trust = std::move(loaded);
+  return ok();
 }
 
 HttpClient::HttpClient(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -215,7 +233,10 @@ asio::awaitable<Status> HttpClient::follow(ClientRequest request, Duration silen
 
 Status HttpClient::use(std::string_view base_urls) {
   TRY(bases, parse_bases(base_urls));
-  auto same = [](const auto& a, const auto& b) { return a->name == b->name && a->prefix == b->prefix; };
+  TRY(trusted, state_->trust_for(bases));
+  auto same = [](const auto& a, const auto& b) {
+    return a->tls == b->tls && a->name == b->name && a->prefix == b->prefix;
+  };
   if (std::ranges::equal(bases, state_->bases, same)) return ok();  // the one that answers is kept
   state_->bases = std::move(bases);
   state_->at = 0;
@@ -305,13 +326,44 @@ asio::awaitable<Status> HttpClient::State::open(Link& link) {
   }
   if (failed || link.expired) co_return broken(link, "reach", failed);
   prepare(link.socket);
+  if (link.base->tls) co_return co_await shake_hands(link);
   co_return ok();
+}
+
+asio::awaitable<Status> HttpClient::State::shake_hands(Link& link) {
+  link.tls = std::make_unique<TlsSession>(trust, link.base->host);
+  auto named = [&](Error error) {
+    error.message = fmt::format("cannot trust {}: {}", link.base->name, error.message);
+    return error;
+  };
+  std::string received(kBufferBytes, '\0');
+  for (;;) {
+    Status step = link.tls->shake_hands();
+    error_code failed;
+    std::string output = link.tls->take_output();  // where it failed, an alert that tells the server why
+    co_await write_all(link.socket, output, {}, failed);
+    if (!step) co_return named(std::move(step).error());
+    if (failed) co_return broken(link, "write to", failed);
+    if (link.tls->established()) co_return ok();
+    size_t got = co_await read_some(link.socket, received.data(), received.size(), failed);
+    if (failed == asio::error::eof || failed == asio::error::connection_reset)
+      co_return named({Errc::unavailable, "tls_not_spoken",
+                       "it closed the connection within the TLS handshake: does it speak TLS there?"});
+    if (failed) co_return broken(link, "read from", failed);
+    link.tls->feed(std::string_view(received).substr(0, got));
+  }
 }
 
 asio::awaitable<Status> HttpClient::State::write(Link& link, const ClientRequest& request) {
   std::string head = request_head(*link.base, request);
+  std::string_view body = request.body;
+  if (link.tls) {
+    CO_TRY(encrypted, link.tls->encrypt(head, body));
+    head = std::move(encrypted);
+    body = {};
+  }
   error_code failed;
-  co_await write_all(link.socket, head, request.body, failed, request.write_by.value_or(Instant::max()));
+  co_await write_all(link.socket, head, body, failed, request.write_by.value_or(Instant::max()));
   if (failed == asio::error::timed_out && request.write_by && boot_now() >= *request.write_by)
     co_return Error{Errc::unavailable, "deadline_passed",
                     fmt::format("the time to write to {} had passed", link.base->name)};
@@ -319,20 +371,33 @@ asio::awaitable<Status> HttpClient::State::write(Link& link, const ClientRequest
   co_return ok();
 }
 
-// Reads once and parses what has come.
-asio::awaitable<Status> HttpClient::State::read_step(Link& link, ResponseParser& parser) {
+// Reads once; what came is added to `unread`. `ended`: the server has said all.
+asio::awaitable<Status> HttpClient::State::receive(Link& link, bool& ended) {
   size_t before = link.unread.size();
   link.unread.resize(before + kBufferBytes);
   error_code failed;
   size_t got = co_await read_some(link.socket, link.unread.data() + before, kBufferBytes, failed);
   link.unread.resize(before + got);
-  if (failed == asio::error::eof) {
-    parser.feed_end();
-  } else if (failed) {
-    co_return broken(link, "read from", failed);
-  } else {
-    link.unread.erase(0, parser.feed(link.unread));
-  }
+  ended = failed == asio::error::eof;
+  // Anybody on the way can end a connection; that of an encrypted answer is known only by the server's own word.
+  if (ended && link.tls) co_return broken(link, "read from", asio::error::connection_reset);
+  if (failed && !ended) co_return broken(link, "read from", failed);
+  if (!link.tls) co_return ok();
+  link.tls->feed(std::string_view(link.unread).substr(before));
+  link.unread.resize(before);
+  CO_TRY(decrypted, link.tls->decrypt(link.unread, ended));
+  std::string reply = link.tls->take_output();  // to a change of keys
+  co_await write_all(link.socket, reply, {}, failed);
+  if (failed) co_return broken(link, "write to", failed);
+  co_return ok();
+}
+
+asio::awaitable<Status> HttpClient::State::read_step(Link& link, ResponseParser& parser) {
+  bool ended = false;
+  size_t before = link.unread.size();
+  CO_TRY(received, co_await receive(link, ended));
+  if (link.unread.size() > before) link.unread.erase(0, parser.feed(link.unread));
+  if (ended && !parser.done()) parser.feed_end();
   if (parser.problem()) co_return *parser.problem();
   co_return ok();
 }

@@ -300,14 +300,16 @@ TEST(HttpClient, CancelledCaller_GetsAnErrorAndClosesTheConnection) {
   EXPECT_EQ(reason, "cancelled");
 }
 
-TEST(HttpClient, BaseUrl_MustBePlainHttp) {
+TEST(HttpClient, BaseUrl_MustBeHttpOrHttps_WithAtMostAPath) {
   asio::io_context io;
   for (std::string_view good : {"http://127.0.0.1:8080", "http://host", "http://[::1]:80/prefix/", "http://a:1/",
-                                "http://a:1,http://b:2/p", "http://a:1 , http://b:2"})
+                                "http://a:1,http://b:2/p", "http://a:1 , http://b:2", "https://x:1", "https://cp/api",
+                                "https://[fe80::1%2]:1", "http://a:1,https://b"})
     EXPECT_TRUE(HttpClient::create(io, good)) << good;
   for (std::string_view bad :
-       {"", "127.0.0.1:8080", "https://x:1", "ftp://x", "http://", "http://:80", "http://x:0", "http://x:99999",
-        "http://x:y", "http://a:1,", ",http://a:1", "http://u:p@x:1", "http://x:1/a b", "http://x:1?q"}) {
+       {"", "127.0.0.1:8080", "https:/x:1", "https://", "https://x:0", "ftp://x", "http://", "http://:80", "http://x:0",
+        "http://x:99999", "http://x:y", "http://a:1,", ",http://a:1", "http://u:p@x:1", "http://x:1/a b",
+        "http://x:1?q"}) {
     auto refused = HttpClient::create(io, bad);
     ASSERT_FALSE(refused) << bad;
     EXPECT_EQ(refused.error().reason, "bad_url") << bad;

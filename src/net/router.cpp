@@ -34,10 +34,11 @@ Segments split(std::string_view path) {
   return out;
 }
 
-// What is left of "/api/v1/x" is "/v1/x", so each route is kept once.
+// What is left of "/api/v1/x" is "/v1/x", so each route is kept once. So it is with "/api/readyz": who was told to ask
+// at https://host/api asks everything there.
 Segments split_request(std::string_view path) {
   Segments out = split(path);
-  if (out.count >= 2 && out.at[0] == "api" && out.at[1] == "v1") {
+  if (out.count >= 2 && out.at[0] == "api") {
     std::shift_left(out.at.begin(), out.at.begin() + static_cast<std::ptrdiff_t>(out.count), 1);
     --out.count;
   }

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -160,9 +162,9 @@ TEST_F(WorkerLife, Endpoints_WantTheBootsToken_AndALocalName) {
   acquire(1);
   start(manager_->config(sources(1, kBlind)));
   Child& child = worker_->child();
-  EXPECT_EQ(child.get("/healthz").status, 200);
   EXPECT_EQ(child.get("/metrics").status, 200);
-  for (const char* path : {"/ready", "/state", "/snapshot/cam-1.jpg"}) EXPECT_EQ(child.get(path).status, 401) << path;
+  EXPECT_EQ(worker_->get("/healthz").status, 200);
+  for (const char* path : {"/healthz", "/ready", "/state", "/snapshot/cam-1.jpg"}) EXPECT_EQ(child.get(path).status, 401) << path;
   for (const char* path : {"/drain", "/terminate", "/leases", "/sources", "/activate"}) {
     EXPECT_EQ(child.post(path, boost::json::object{}).status, 401) << path;
     EXPECT_EQ(child.post(path, boost::json::object{}, Secret("wrong-token-wrong-token")).status, 401) << path;
@@ -222,6 +224,89 @@ TEST_F(WorkerLife, CrashedThread_NamesTheCameraItServed) {
   std::string line;
   std::getline(std::ifstream(record), line);
   EXPECT_NE(line.find("\"camera_uuid\":\"cam-1\""), std::string::npos) << line;
+}
+
+// ---- exit codes: by them a parent decides whether another try is worth it ----
+int exit_of(const std::string& command) {
+  int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(WorkerExit, EveryFailureAtTheStart_HasTheContractsCode) {
+  TempDir folder;
+  std::string log = folder.path() + "/said.log", file = folder.path() + "/shard.json", state = folder.path() + "/state";
+  std::ofstream(file) << R"({"runner_id": "r", "sources": []})";
+  pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  struct Row {
+    std::string words;
+    int code;
+    std::string said;
+  };
+  std::string good = fmt::format("shard --print --config {} --state-dir {}", file, state);
+  for (const Row& row : std::vector<Row>{
+           {"shard --help", 0, ""},
+           {"shard", 10, "--config"},
+           {"shard --nope", 10, "--nope"},
+           {"shard --config " + folder.path() + "/absent.json", 10, "absent.json"},
+           {"shard --config-json '{'", 10, "JSON"},
+           {"shard --config " + file, 10, "cp.base_url"},
+           {"shard --config-json '" R"({"runner_id":"r","sources":[],"cp":{"base_url":"ftp://example"}})" "'", 10, "http"},
+           {good + " --grace-timeout-s soon", 10, "grace_timeout_s"},
+           {good + " --manager-pid many", 10, "--manager-pid"},
+           {good + " --lifeline-fd 77", 10, "--lifeline-fd"},
+           {good + fmt::format(" --manager-pid {}", dead), 70, fmt::format("process {}, is gone", dead)},
+           {fmt::format("shard --print --config {0} --state-dir {0}/x", file), 40, "shard.json/x"},
+           {good + " --settings " + folder.path() + "/absent.yaml", 10, "absent.yaml"},
+           {"probe rtsp://x/ --nope", 2, "--nope"}}) {
+    std::string command = fmt::format("timeout 20 {} {} >{} 2>&1 </dev/null", WEIR_WORKER, row.words, log);
+    EXPECT_EQ(exit_of(command), row.code) << row.words;
+    std::ostringstream said;
+    said << std::ifstream(log).rdbuf();
+    EXPECT_NE(said.str().find(row.said), std::string::npos) << row.words << ": " << said.str();
+  }
+}
+
+// Standard output that nobody reads holds the publisher's thread for ever.
+TEST(WorkerExit, DrainThatHangs_EndsWithTheGrace_AndIsNoCleanEnd) {
+  if (part("footage/vtest.avi").empty()) GTEST_SKIP() << "the footage could not be fetched";
+  TempDir folder;
+  boost::json::object source{{"camera_uuid", "cam-1"}, {"tenant_id", "t"}, {"site_id", "s"},
+                             {"url", "file://" + part("footage/vtest.avi")}, {"model", {{"detector", "none"}}}};
+  std::string file = folder.path() + "/shard.json", log = folder.path() + "/log";
+  std::ofstream(file) << boost::json::serialize(
+      boost::json::object{{"runner_id", "r"}, {"sources", boost::json::array{source}}});
+  std::string fifo = folder.path() + "/full";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  int full = ::open(fifo.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  std::string block(4096, '\n');
+  while (::write(full, block.data(), block.size()) > 0) continue;
+  pid_t worker = ::fork();
+  if (worker == 0) {
+    ::dup2(::open(fifo.c_str(), O_WRONLY), 1);
+    ::dup2(::open(log.c_str(), O_WRONLY | O_CREAT, 0600), 2);
+    std::string state = folder.path() + "/state";
+    ::execl(WEIR_WORKER, WEIR_WORKER, "shard", "--print", "--config", file.c_str(), "--state-dir", state.c_str(),
+            "--prom-worker-port", "0", "--grace-timeout-s", "1", nullptr);
+    ::_exit(99);
+  }
+  auto said = [&] {
+    std::ostringstream text;
+    text << std::ifstream(log).rdbuf();
+    return text.str();
+  };
+  EXPECT_TRUE(eventually(20s, [&] { return said().find("STREAMING") != std::string::npos; })) << said();
+  ::kill(worker, SIGTERM);
+  int status = 0;
+  bool ended = eventually(10s, [&] { return ::waitpid(worker, &status, WNOHANG) == worker; });
+  if (!ended) ::kill(worker, SIGKILL);
+  EXPECT_TRUE(ended) << said();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 50) << said();
+  EXPECT_NE(said().find("longer than its grace"), std::string::npos) << said();
+  ::close(full);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ Error stream_error(const std::string& data) {
 }  // namespace
 
 Result<std::unique_ptr<HttpBus>> HttpBus::create(asio::io_context& io, Config config) {
-  TRY(client, net::HttpClient::create(io, config.base_url, {.forget_unsent = true}));
+  TRY(client, net::HttpClient::create(io, config.base_url, {.forget_unsent = true, .ca_file = config.ca_file}));
   return std::unique_ptr<HttpBus>(new HttpBus(std::move(config), std::move(client)));
 }
 

@@ -89,7 +89,7 @@ HttpPlane::HttpPlane(Clock& clock, Config config, net::HttpClient client)
     : clock_(clock), config_(std::move(config)), client_(std::move(client)) {}
 
 Result<std::unique_ptr<HttpPlane>> HttpPlane::create(asio::io_context& io, Clock& clock, Config config) {
-  TRY(client, net::HttpClient::create(io, config.url));
+  TRY(client, net::HttpClient::create(io, config.url, {.ca_file = config.ca_file}));
   return std::unique_ptr<HttpPlane>(new HttpPlane(clock, std::move(config), std::move(client)));
 }
 

@@ -14,29 +14,23 @@
 namespace weir::apps {
 namespace {
 
-// A worker's exit code tells its parent what to do: wrong usage and wrong configuration are not worth a retry.
-int worker_exit_code(const Error& error) {
-  if (error.reason == "configuration") return kExitConfiguration;
-  int code = exit_code(error);
-  return code == 2 ? kExitConfiguration : code;
+// A shard's exit code tells its parent what to do; the other commands are for people.
+int fail(const Error& error, std::string_view command) {
+  complain(error.message);
+  return command == "shard" ? shard_exit_code(error) : exit_code(error);
 }
 
 int run(int argc, char** argv) {
   const std::vector<Command> commands{shard_command(), probe_command()};
   std::vector<std::string> words(argv + 1, argv + argc);
-  auto parsed = parse_command_line(commands, words);
-  if (!parsed) {
-    complain(parsed.error().message);
-    return exit_code(parsed.error());
-  }
+  auto parsed = parse_command_line(commands, words, "weir worker");
+  if (!parsed) return fail(parsed.error(), words.empty() ? "" : words.front());
   if (parsed->command == nullptr) {
     print(parsed->help);
     return 0;
   }
   auto code = parsed->command->run(parsed->arguments);
-  if (code) return *code;
-  complain(code.error().message);
-  return worker_exit_code(code.error());
+  return code ? *code : fail(code.error(), parsed->command->path);
 }
 
 }  // namespace

@@ -27,8 +27,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstring>
 #include <thread>
 
 namespace weir::apps {
@@ -40,7 +42,10 @@ namespace {
 constexpr int kPortsTried = 64;
 constexpr Duration kServerGrace = 500ms;
 
+constexpr std::string_view kParentGone = "parent_gone";
+
 Error configuration_error(Error error) {
+  error.code = Errc::invalid;
   error.reason = "configuration";
   return error;
 }
@@ -61,8 +66,9 @@ Result<worker::ShardConfig> read_shard(const Arguments& arguments) {
     if (text.find('@') != std::string::npos || text.find("token") != std::string::npos)
       log::warn("config.exposed", "credentials in --config-json can be read by everybody on this machine: use --config");
   } else if (arguments.has("config")) {
-    TRY(read, read_file(arguments.text("config"), 64 << 20));
-    text = std::move(read);
+    auto read = read_file(arguments.text("config"), 64 << 20);
+    if (!read) return configuration_error(read.error());
+    text = *std::move(read);
   } else {
     return usage_error("--config or --config-json is needed");
   }
@@ -85,7 +91,9 @@ worker::WorkerSettings worker_settings(const Settings& s, const worker::ShardCon
           .adaptive_keyframe_max_s = s.number("adaptive_keyframe_max_s"),
           .dials_at_once = static_cast<int>(s.integer("dial_concurrency")),
           .dials_file = shard.dials_file,
-          .inference_threads = threads};
+          .inference_threads = threads,
+          // The two time-outs bound a camera's calls; half a minute is for a name's lookup, which has none of ours.
+          .patience = s.duration("connect_timeout_s") + s.duration("stall_timeout_s") + 30s};
 }
 
 // Loopback cameras make sense where everything stands on one machine.
@@ -112,9 +120,10 @@ worker::SourceFactory source_factory(const Settings& s, bool loopback) {
 }
 
 void end_stuck_process(int) {
-  constexpr std::string_view said = "weir-worker: the drain took longer than its grace; ended without it\n";
+  constexpr std::string_view said =
+      "weir-worker: something hangs: the drain took longer than its grace (grace_timeout_s); ended without it\n";
   [[maybe_unused]] ssize_t ignored = ::write(2, said.data(), said.size());
-  ::_exit(0);
+  ::_exit(kExitInternal);
 }
 
 class ShardProcess {
@@ -162,8 +171,9 @@ class ShardProcess {
 Status ShardProcess::open_publisher() {
   if (!print_ && shard_.control_plane.empty())
     return Error{Errc::invalid, "configuration", "cp.base_url is required, unless events are printed with --print"};
+  std::string ca_file = settings_.text("control_plane_ca_file");
   if (!print_) {
-    TRY(usable, net::HttpClient::create(io_, shard_.control_plane));
+    TRY(usable, net::HttpClient::create(io_, shard_.control_plane, {.ca_file = ca_file}));
   }
   std::string folder = settings_.text("spool_dir");
   if (folder.empty()) {
@@ -172,9 +182,10 @@ Status ShardProcess::open_publisher() {
   }
   TRY(spool, spool::open_file_spool(
                  folder, {.total_bytes = static_cast<std::uint64_t>(settings_.integer("spool_bytes_max"))}));
-  auto make_bus = [this](asio::io_context& io) -> std::unique_ptr<EventBus> {
+  auto make_bus = [this, ca_file](asio::io_context& io) -> std::unique_ptr<EventBus> {
     if (print_) return std::make_unique<PrintBus>();
-    auto bus = *http_bus::HttpBus::create(io, {.base_url = shard_.control_plane, .token = shard_.token});
+    auto bus = *http_bus::HttpBus::create(
+        io, {.base_url = shard_.control_plane, .token = shard_.token, .ca_file = ca_file});
     set_bus_ = [&io, http = bus.get()](std::string url, Secret token) {
       asio::post(io, [http, url = std::move(url), token = std::move(token)] {
         if (!url.empty() && !http->use(url)) log::warn("bus.refused", "the control plane's new address is none");
@@ -191,8 +202,10 @@ Status ShardProcess::open_publisher() {
   hooks.on_handed = [&handed](Duration took) { handed.observe(seconds(took)); };
   hooks.on_stale = [this](const CameraId& camera, lease::Version version) {
     asio::post(io_, [this, camera, version] {
+      // Stale is not lost: where there is a manager, only the store's answer to it ends the camera (rule 4).
+      if (lifeline_.is_open() || manager_.is_open()) return;
       worker_->refused(camera, version);
-      if (worker_->lost_all()) begin_drain("every camera was lost to others", kExitLeaseLost);
+      if (worker_->lost_all()) begin_drain("the leases of all its cameras are gone", kExitLeaseLost);
     });
   };
   publisher_ = std::make_unique<worker::PublisherThread>(make_bus, std::move(spool), worker::PublisherSettings{}, hooks);
@@ -271,7 +284,11 @@ Status ShardProcess::watch_lifeline(int fd) {
 
 Status ShardProcess::watch_manager(int pid) {
   auto fd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (fd < 0) return usage_error("--manager-pid names no running process");
+  if (fd < 0 && errno == ESRCH)
+    return Error{Errc::unavailable, std::string(kParentGone),
+                 fmt::format("the manager, process {}, is gone; a worker ends with it", pid)};
+  if (fd < 0)
+    return Error{Errc::unavailable, "manager_pid", fmt::format("cannot watch process {}: {}", pid, std::strerror(errno))};
   manager_.assign(fd);
   manager_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& cancelled) {
     if (!cancelled) parent_gone();
@@ -304,7 +321,7 @@ asio::awaitable<void> ShardProcess::drain(int code) {
   Instant until = clock_.now() + std::max(grace, Duration(500ms));
   threads_left_ = !co_await worker_->drain(clock_.now() + (until - clock_.now()) / 2);
   co_await publisher_->publisher().flush_and_stop(until);
-  code_ = code;
+  code_ = code == 0 && threads_left_ ? kExitTransient : code;
   co_await server_->stop(kServerGrace);
   stop_.emit(asio::cancellation_type::total);
   signals_.cancel();
@@ -324,12 +341,13 @@ int ShardProcess::run() {
 }
 
 Result<int> shard(const Arguments& arguments) {
-  TRY(settings, arguments.settings());
-  TRY(logging, configure_logging(settings));
+  auto settings = arguments.settings();
+  if (!settings) return configuration_error(settings.error());
+  TRY(logging, configure_logging(*settings));
   TRY(config, read_shard(arguments));
   log::set_common("runner_id", config.runner.str());
   log::set_common("shard_id", config.shard);
-  ShardProcess process(settings, std::move(config), arguments.has("print"));
+  ShardProcess process(*settings, std::move(config), arguments.has("print"));
   // Watched before anybody is told that this worker runs.
   if (arguments.has("lifeline-fd")) {
     TRY(fd, number_of(arguments, "lifeline-fd"));
@@ -339,11 +357,18 @@ Result<int> shard(const Arguments& arguments) {
     TRY(pid, number_of(arguments, "manager-pid"));
     TRY(watching, process.watch_manager(pid));
   }
-  if (auto started = process.start(); !started) return configuration_error(started.error());
+  TRY(started, process.start());
   return process.run();
 }
 
 }  // namespace
+
+int shard_exit_code(const Error& error) {
+  if (error.reason == kParentGone) return kExitParentGone;
+  if (error.code == Errc::internal) return kExitInternal;
+  bool later = error.code == Errc::unavailable || error.code == Errc::conflict || error.code == Errc::too_many;
+  return later ? kExitTransient : kExitConfiguration;
+}
 
 Command shard_command() {
   return {"shard",

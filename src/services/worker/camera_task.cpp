@@ -7,6 +7,7 @@
 #include "weir/motion/gate.hpp"
 #include "weir/restart/retry_policy.hpp"
 #include "weir/worker/crash_record.hpp"
+#include "weir/worker/pulse.hpp"
 
 #include <pthread.h>
 
@@ -43,6 +44,8 @@ struct CameraTask::State {
   const std::shared_ptr<CameraStatus> status;
   std::stop_source stop;
   std::atomic<bool> ended = false;
+  Pulse pulse;
+  bool said_any = false;  // its thread only
   // Guards what follows.
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -63,10 +66,12 @@ struct CameraTask::State {
   // Says what went wrong and waits until the next try is due.
   void fail(const restart::StreamError& error, int failures);
   void wait(Duration how_long) {
+    pulse.back_within(how_long + parts.patience);
     std::unique_lock lock(mutex);
     changed.wait_for(lock, stop.get_token(), how_long, [&] { return paused; });
   }
   void wait_while_paused() {
+    pulse.waits();
     std::unique_lock lock(mutex);
     changed.wait(lock, stop.get_token(), [&] { return !paused; });
   }
@@ -75,9 +80,9 @@ struct CameraTask::State {
 void CameraTask::State::set_state(StreamState state) {
   bool edge = false;
   status->update([&](CameraView& view) {
-    edge = view.state != state || view.since == Instant{};
+    edge = view.state != state || !said_any;
+    said_any = true;
     view.state = state;
-    if (edge) view.since = boot_now();
     if (state == StreamState::streaming) view.error.reset();
   });
   if (edge) parts.reporter.state_changed(*newest(), state, status->view(boot_now()));
@@ -100,7 +105,7 @@ namespace {
 class Session {
  public:
   Session(CameraTask::State& task, motion::MotionGate& gate, bool substream)
-      : task_(task), gate_(gate), substream_(substream) {}
+      : task_(task), gate_(gate), substream_(substream), patience_(task.parts.patience) {}
   ~Session() { hang_up(); }
   Session(const Session&) = delete;
 
@@ -125,6 +130,7 @@ class Session {
   CameraTask::State& task_;
   motion::MotionGate& gate_;
   const bool substream_;
+  Duration patience_;
   std::shared_ptr<const Source> source_;
   std::unique_ptr<VideoSource> video_;
   std::optional<motion::DecodePlan> plan_;
@@ -139,12 +145,14 @@ class Session {
 
 Session::End Session::run() {
   Status served = dial();
-  while (served && !task_.leaving()) {
+  bool leaving = task_.leaving();
+  for (; served && !leaving; leaving = task_.leaving()) {
+    task_.pulse.back_within(patience_);
     auto packet = video_->read();
     served = packet ? take(*packet) : Status(packet.error());
     if (wants_substream()) return End::use_substream;
   }
-  if (task_.leaving()) return End::stopped;
+  if (served || leaving) return End::stopped;
   error_ = stream_error(served.error());
   return End::failed;
 }
@@ -156,11 +164,14 @@ Status Session::dial() {
   if (source_->snapshots) {
     request.url = config.snapshot->url;
     request.snapshot_interval = from_seconds(config.snapshot->interval_s);
+    patience_ += *request.snapshot_interval;  // between two pictures the library waits
   } else if (substream_) {
     request.url = *config.substream_url;
   }
+  task_.pulse.waits();
   auto permit = task_.parts.dials.wait(config.site, task_.stop.get_token());
   if (!permit) return ok();  // stopping
+  task_.pulse.back_within(patience_);
   task_.set_state(StreamState::connecting);
   task_.status->update([](CameraView& view) { ++view.dials; });
   TRY(video, task_.parts.open(request));
@@ -181,6 +192,7 @@ void Session::hang_up() {
     std::lock_guard guard(task_.mutex);
     task_.dialled = nullptr;
   }
+  task_.pulse.back_within(patience_);
   if (video_) video_->close();
 }
 
@@ -301,10 +313,17 @@ void Session::offer(const PicturePtr& picture) {
 
 }  // namespace
 
-CameraTask::CameraTask(Source source, std::shared_ptr<CameraStatus> status, const CameraParts& parts)
+CameraTask::CameraTask(Source source, std::shared_ptr<CameraStatus> status, const CameraParts& parts,
+                       std::shared_ptr<CameraTask> before)
     : state_(std::make_shared<State>(std::move(source), std::move(status), parts)) {
   // Detached: a thread that hangs in a name lookup must not hold up the process; `ended` tells when it is gone.
-  std::thread([state = state_] { run(state); }).detach();
+  std::thread([state = state_, before = std::move(before)]() mutable {
+    constexpr Duration kMost = 5s;
+    for (Instant until = boot_now() + kMost; before && !before->ended() && !state->stopping() && boot_now() < until;)
+      state->wait(5ms);
+    before.reset();
+    run(state);
+  }).detach();
 }
 
 CameraTask::~CameraTask() { stop(); }
@@ -361,5 +380,7 @@ void CameraTask::stop() {
 }
 
 bool CameraTask::ended() const { return state_->ended; }
+
+Duration CameraTask::late(Instant now) const { return state_->pulse.late(now); }
 
 }  // namespace weir::worker

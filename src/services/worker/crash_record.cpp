@@ -58,7 +58,7 @@ Status install_crash_record(const std::string& path) {
   if (!path.empty()) {
     record = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (record < 0)
-      return Error{Errc::invalid, "crash_file", fmt::format("crash_file cannot be opened: {}", std::strerror(errno))};
+      return Error{Errc::unavailable, "crash_file", fmt::format("crash_file cannot be opened: {}", std::strerror(errno))};
   }
   struct sigaction action = {};
   action.sa_handler = on_crash;

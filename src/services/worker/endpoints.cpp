@@ -42,6 +42,16 @@ void add(net::Router& router, Endpoints& endpoints, net::Method method, std::str
 }
 
 Reply healthz(Endpoints& e, net::Request&) {
+  if (std::vector<Trouble> troubles = e.worker.troubles(); !troubles.empty()) {
+    json::array cameras;
+    for (const Trouble& each : troubles)
+      cameras.push_back(json::object{{"camera_uuid", each.camera.str()}, {"what", each.what}});
+    const Trouble& first = troubles.front();
+    std::string more = troubles.size() == 1 ? "" : fmt::format(", and {} more", troubles.size() - 1);
+    co_return Error{Errc::unavailable, "thread_stuck",
+                    fmt::format("camera {}: {}{}; only a new worker ends that", first.camera.str(), first.what, more),
+                    {{"cameras", std::move(cameras)}}};
+  }
   co_return net::Response::json(json::object{{"status", "ok"}, {"standby", e.worker.standby()},
                                              {"draining", e.worker.draining()}});
 }
@@ -132,7 +142,7 @@ Reply sources(Endpoints& e, net::Request& request) {
       wanted.push_back(std::move(source));
     }
   }
-  if (e.worker.draining()) co_return Error{Errc::unprocessable, "draining", "this worker is draining"};
+  if (e.worker.draining() && !wanted.empty()) co_return Error{Errc::unprocessable, "draining", "this worker is draining"};
   for (Source& source : wanted) e.worker.add(std::move(source));
   json::array removed;
   for (const CameraId& camera : gone) {
@@ -160,7 +170,7 @@ Reply snapshot(Endpoints& e, net::Request& request) {
 
 void add_endpoints(net::Router& router, Endpoints& endpoints) {
   using net::Method;
-  add(router, endpoints, Method::get, "/healthz", false, healthz);
+  add(router, endpoints, Method::get, "/healthz", true, healthz);
   add(router, endpoints, Method::get, "/metrics", false, metrics);
   add(router, endpoints, Method::get, "/ready", true, ready);
   add(router, endpoints, Method::get, "/state", true, state);

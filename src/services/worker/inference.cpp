@@ -40,7 +40,16 @@ class InferencePool::Thread {
     while (!stop.stop_requested()) {
       std::vector<Work> works =
           pool_.scheduler_.take(stop, [this](const camera::Model& model) { return batch_max(model); });
-      if (!works.empty()) look(works);
+      if (works.empty()) continue;
+      {
+        std::lock_guard guard(pool_.mutex_);
+        pool_.busy_[this] = {works.front().source->config.camera, boot_now()};
+      }
+      look(works);
+      {
+        std::lock_guard guard(pool_.mutex_);
+        pool_.busy_.erase(this);
+      }
       for (const Work& work : works) pool_.scheduler_.done(work.source->config.camera);
     }
   }
@@ -143,6 +152,14 @@ InferencePool::~InferencePool() { stop(); }
 void InferencePool::stop() {
   for (std::jthread& thread : threads_) thread.request_stop();
   threads_.clear();
+}
+
+std::vector<CameraId> InferencePool::stuck(Duration patience) const {
+  std::lock_guard guard(mutex_);
+  std::vector<CameraId> out;
+  for (const auto& [thread, busy] : busy_)
+    if (boot_now() - busy.since > patience) out.push_back(busy.camera);
+  return out;
 }
 
 double InferencePool::pictures_per_second() const {

@@ -51,11 +51,16 @@ struct Reporter::Instruments {
 Reporter::Reporter(Publisher& publisher, net::Metrics& metrics, RunnerId runner, std::string shard)
     : publisher_(publisher), metrics_(metrics), runner_(std::move(runner)), shard_(std::move(shard)) {}
 
+void Reporter::take_on(const CameraId& camera) {
+  std::lock_guard guard(mutex_);
+  auto& made = cameras_[camera];
+  if (!made) made = std::make_shared<Instruments>(metrics_, camera);
+}
+
 std::shared_ptr<Reporter::Instruments> Reporter::instruments(const CameraId& camera) {
   std::lock_guard guard(mutex_);
-  auto& found = cameras_[camera];
-  if (!found) found = std::make_shared<Instruments>(metrics_, camera);
-  return found;
+  auto found = cameras_.find(camera);
+  return found == cameras_.end() ? nullptr : found->second;
 }
 
 void Reporter::state_changed(const Source& source, StreamState state, const CameraView& view) {
@@ -64,7 +69,7 @@ void Reporter::state_changed(const Source& source, StreamState state, const Came
       .with("codec", view.facts.codec)
       .with("width", view.facts.width)
       .with("height", view.facts.height);
-  instruments(source.config.camera)->up.set(state == StreamState::streaming ? 1 : 0);
+  if (auto known = instruments(source.config.camera)) known->up.set(state == StreamState::streaming ? 1 : 0);
   WallTime now = wall_now();
   event::StreamStatus status{.event_id = new_event_id(),
                              .ts = now,
@@ -94,14 +99,21 @@ void Reporter::summary(const Source& source, const CameraView& view) {
                       status.event_id, to_json(status), now, EventKind::summary});
 }
 
+// Asking for a counter shows its camera's series: not after it was forgotten.
+void Reporter::count_error(const CameraId& camera, std::string_view code) {
+  std::lock_guard guard(mutex_);
+  if (!cameras_.contains(camera)) return;
+  metrics_
+      .counter("stream_errors_total", "Failures of a camera's stream by their cause",
+               {{"camera_uuid", camera.str()}, {"code", std::string(code)}})
+      .add();
+}
+
 void Reporter::failed(const Source& source, const restart::StreamError& error, Duration retry_in) {
   auto code = restart::to_string(error.code);
   auto retry_in_ms = std::chrono::duration_cast<std::chrono::milliseconds>(retry_in).count();
   about(log::warn("stream.error", error.detail), source).with("error_code", code).with("retry_in_ms", retry_in_ms);
-  metrics_
-      .counter("stream_errors_total", "Failures of a camera's stream by their cause",
-               {{"camera_uuid", source.config.camera.str()}, {"code", std::string(code)}})
-      .add();
+  count_error(source.config.camera, code);
   WallTime now = wall_now();
   event::StreamErrorEvent event{.event_id = new_event_id(),
                                 .ts = now,
@@ -116,10 +128,11 @@ void Reporter::failed(const Source& source, const restart::StreamError& error, D
 
 void Reporter::looked(const Source& source, const Picture& picture, const std::vector<Detection>& detections,
                       double fps, double inference_s, Duration handled) {
-  auto instruments = this->instruments(source.config.camera);
   double e2e_s = seconds(boot_now() - picture.received);
-  instruments->inference.observe(inference_s);
-  instruments->e2e.observe(e2e_s);
+  if (auto known = instruments(source.config.camera)) {
+    known->inference.observe(inference_s);
+    known->e2e.observe(e2e_s);
+  }
   if (detections.empty()) return;
   event::DetectionEvent event{.event_id = new_event_id(),
                               .ts = picture.captured,
@@ -140,9 +153,10 @@ void Reporter::looked(const Source& source, const Picture& picture, const std::v
 
 void Reporter::measure(const Source& source, const CameraView& view, Instant now) {
   auto instruments = this->instruments(source.config.camera);
+  if (!instruments) return;
   instruments->up.set(view.state == StreamState::streaming ? 1 : 0);
-  // A camera that never delivered has been silent since it was first dialled.
-  instruments->age.set(seconds(now - view.last_frame.value_or(view.since)));
+  // A camera that never delivered has been silent since this worker began with it, however often it was tried.
+  instruments->age.set(seconds(now - view.last_frame.value_or(view.taken_on)));
   instruments->fps.set(view.fps);
   instruments->follow("weir_pictures_received_total", "Pictures received", view.received);
   instruments->follow("weir_pictures_decoded_total", "Pictures decoded", view.decoded);

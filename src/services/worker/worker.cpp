@@ -54,13 +54,15 @@ Worker::~Worker() {
 
 void Worker::start(Source source, std::optional<LeaseGrant> lease) {
   CameraId id = source.config.camera;
-  auto status = std::make_shared<CameraStatus>();
+  auto status = std::make_shared<CameraStatus>(clock_.now());
   {
     std::lock_guard guard(statuses_mutex_);
     statuses_[id] = status;
   }
-  CameraParts parts{open_, dials_, scheduler_, reporter_, settings_.adaptive_keyframe_max_s};
-  auto task = std::make_shared<CameraTask>(std::move(source), status, parts);
+  reporter_.take_on(id);
+  CameraParts parts{open_, dials_, scheduler_, reporter_, settings_.adaptive_keyframe_max_s,
+                    settings_.patience};
+  auto task = std::make_shared<CameraTask>(std::move(source), status, parts, ending(id));
   tasks_[id] = Camera{task, status, std::move(lease), false, clock_.now() + settings_.summary_interval};
 }
 
@@ -93,14 +95,20 @@ void Worker::stop_task(CameraId camera) {
   statuses_.erase(camera);
 }
 
+// The latest one that had the camera and has not ended.
+std::shared_ptr<CameraTask> Worker::ending(const CameraId& camera) const {
+  auto of_it = [&](const auto& task) { return !task->ended() && task->source()->config.camera == camera; };
+  auto found = std::find_if(ending_.rbegin(), ending_.rend(), of_it);
+  return found == ending_.rend() ? nullptr : *found;
+}
+
 asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
-  if (auto found = tasks_.find(camera); found != tasks_.end()) {
-    auto task = found->second.task;
-    stop_task(camera);
-    // Its last word is the status that the thread says when it ends.
-    for (Instant until = clock_.now() + 1s; !task->ended() && clock_.now() < until;) co_await clock_.wait(5ms);
-  }
-  // Whoever asks a second time while the first request is under way hears no sooner that it is silent.
+  if (tasks_.contains(camera)) stop_task(camera);
+  // Its last word is the status that the thread says when it ends. Whoever asks a second time while the first request is
+  // under way hears no sooner that it is silent.
+  auto task = ending(camera);
+  for (Instant until = clock_.now() + 1s; task && !task->ended() && clock_.now() < until;) co_await clock_.wait(5ms);
+  if (tasks_.contains(camera)) co_return std::nullopt;  // added again meanwhile: this voice is another's
   std::optional<WallTime> last = co_await publisher_.silence(camera);
   if (tasks_.contains(camera)) co_return last;  // added again meanwhile
   publisher_.forget(camera);
@@ -128,7 +136,10 @@ void Worker::grant(const LeaseGrant& lease) {
 void Worker::lose(const CameraId& camera) {
   publisher_.lost(camera);
   if (!tasks_.contains(camera)) return;
-  log::warn("lease.lost", "another owner has the camera: stopped, its spool is dropped").with("camera_uuid", camera);
+  // Which of these it is, only the control plane knows.
+  log::warn("lease.lost", "the lease is gone: taken by another, revoked, or the camera was disabled or removed. The "
+                          "camera is stopped and what waited on disk for it is dropped; `weir lease events` says why")
+      .with("camera_uuid", camera);
   stop_task(camera);
   reporter_.forget(camera);
   lost_any_ = true;
@@ -160,6 +171,19 @@ Readiness Worker::readiness() const {
     if (delivers(*camera.task->source(), camera.status->view(now), now)) ++r.delivering;
   r.ready = !draining_ && r.delivering * 100 >= settings_.readiness_quorum_pct * r.cameras;
   return r;
+}
+
+std::vector<Trouble> Worker::troubles() const {
+  Instant now = clock_.now();
+  std::vector<Trouble> out;
+  for (const auto& [id, camera] : tasks_) {
+    Duration late = camera.task->late(now);
+    if (camera.task->ended()) out.push_back({id, "its thread has ended"});
+    else if (late > 0s)
+      out.push_back({id, fmt::format("its thread has hung for {:.0f} s", seconds(late + settings_.patience))});
+  }
+  for (const CameraId& id : pool_->stuck(settings_.patience)) out.push_back({id, "the detector hangs on its picture"});
+  return out;
 }
 
 json::object Worker::describe(const Camera& camera, Instant now) const {
@@ -248,6 +272,10 @@ asio::awaitable<bool> Worker::drain(Instant until) {
     std::erase_if(ending_, [](const auto& task) { return task->ended(); });
     if (!ending_.empty()) co_await clock_.wait(10ms);
   }
+  for (const auto& task : ending_)
+    log::warn("camera.hung", "the camera's thread did not end in time, in a name lookup or a library; it ends with the "
+                             "process, without a last status")
+        .with("camera_uuid", task->source()->config.camera);
   co_return ending_.empty();
 }
 

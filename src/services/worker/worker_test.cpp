@@ -7,6 +7,7 @@
 #include "run.hpp"
 #include "stall.hpp"
 
+#include "weir/worker/endpoints.hpp"
 #include "weir/worker/publisher_thread.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -28,6 +29,8 @@ struct FakeCamera {
   std::atomic<int> dials = 0, closed = 0;
   std::atomic<bool> up = true;          // else refuses
   std::atomic<bool> frozen = false;     // connected, but silent
+  std::atomic<bool> stuck = false;      // its library never comes back
+  std::atomic<bool> hangs = false;      // so it is now
   std::atomic<int> moving = 1;          // each picture differs from the one before
   std::atomic<int> decoded = 0, alone = 0;
   std::atomic<int> keyframe_every = 5;
@@ -44,6 +47,7 @@ class FakeVideo final : public VideoSource {
   }
   // 50 pictures a second.
   Result<PacketPtr> read() override {
+    for (; camera_->stuck; camera_->hangs = true) test::between_looks();
     Instant due = boot_now() + 20ms;
     while (boot_now() < due || camera_->frozen) {
       if (stopped_) return stream_failure(StreamErrorCode::rtsp_protocol, "interrupted");
@@ -313,12 +317,87 @@ TEST_F(WorkerTest, RemovedOrSilencedAgainWhileAnEventIsOnItsWay_NobodyHearsThatI
   EXPECT_TRUE(looks([&] { return answered == 3; }));
 }
 
+TEST_F(WorkerTest, AddedAgainWhileItsThreadEnds_DialsAfterIt_AndSpeaks) {
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  fake("a")->stuck = true;
+  ASSERT_TRUE(eventually(10s, [&] { return fake("a")->hangs.load(); }));
+  bool removed = false;
+  auto remove = [&]() -> asio::awaitable<void> {
+    co_await worker_->remove(CameraId::trusted("a"));
+    removed = true;
+  };
+  asio::co_spawn(io_, remove(), asio::detached);
+  io_.poll();
+  worker_->add(source("a"));
+  grant("a");
+  auto looks = [&](const std::function<bool()>& condition) {
+    return eventually(4s, [&] {
+      io_.restart();
+      io_.poll();
+      return condition();
+    });
+  };
+  EXPECT_TRUE(looks([&] { return removed; })) << "the thread hangs for longer than anybody waits";
+  EXPECT_EQ(fake("a")->dials, 1) << "two connections at once";
+  fake("a")->stuck = false;
+  EXPECT_TRUE(looks([&] { return fake("a")->dials == 2 && fake("a")->closed == 1; }));
+  int before = heard("detections.t.s.a");
+  EXPECT_TRUE(looks([&] { return heard("detections.t.s.a") > before; })) << "the removal silenced the one that came after it";
+}
+
 TEST_F(WorkerTest, LostCamera_Stops) {
   make({source("a")});
   ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
   worker_->lose(CameraId::trusted("a"));
   EXPECT_TRUE(worker_->lost_all());
   EXPECT_TRUE(eventually(5s, [&] { return fake("a")->closed == 1; }));
+}
+
+TEST_F(WorkerTest, LostCamera_LeavesNoSeries_WhateverItsThreadSaysLast) {
+  make({source("a"), source("b")});
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING") && is("b", "STREAMING"); }));
+  // A camera that is down when it is lost counts an error on its way out.
+  fake("b")->up = false;
+  ASSERT_TRUE(eventually(10s, [&] { return metrics_.text().find("code=\"RTSP_PROTOCOL\"") != std::string::npos; }));
+  for (const char* camera : {"a", "b"}) worker_->lose(CameraId::trusted(camera));
+  EXPECT_TRUE(test::run(io_, worker_->drain(clock_.now() + 10s))) << "every thread has ended";
+  EXPECT_EQ(metrics_.text().find("camera_uuid="), std::string::npos) << metrics_.text();
+}
+
+TEST_F(WorkerTest, AddedAgainAfterALoss_HasItsSeriesAgain) {
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  worker_->lose(CameraId::trusted("a"));
+  worker_->add(source("a"));
+  EXPECT_TRUE(
+      eventually(10s, [&] { return metrics_.text().find("stream_up{camera_uuid=\"a\"} 1") != std::string::npos; }));
+}
+
+TEST_F(WorkerTest, CameraThatNeverDelivered_IsSilentSinceItWasTakenOn_HoweverOftenItIsTried) {
+  fake("a")->up = false;
+  make({source("a")});
+  Instant taken_on = clock_.now();
+  asio::cancellation_signal stop;
+  asio::co_spawn(io_, worker_->run(), asio::bind_cancellation_slot(stop.slot(), asio::detached));
+  auto age = [&] {
+    constexpr std::string_view kName = "last_frame_age_seconds{camera_uuid=\"a\"} ";
+    std::string text = metrics_.text();
+    size_t at = text.find(kName);
+    return at == std::string::npos ? -1.0 : std::stod(text.substr(at + kName.size()));
+  };
+  auto looks = [&](const std::function<bool()>& condition) {
+    return eventually(10s, [&] {
+      io_.restart();
+      io_.poll();
+      return condition();
+    });
+  };
+  EXPECT_TRUE(looks([&] { return fake("a")->dials >= 3; }));
+  auto apart = [&] { return seconds(clock_.now() - taken_on) - age(); };
+  EXPECT_TRUE(looks([&] { return std::abs(apart()) < 0.5; })) << apart();
+  stop.emit(asio::cancellation_type::total);
+  EXPECT_TRUE(looks([&] { return io_.stopped(); }));
 }
 
 TEST_F(WorkerTest, VersionThatTheBusRefused_StopsTheCamera_UnlessItHasAnotherByNow) {
@@ -364,6 +443,34 @@ TEST_F(WorkerTest, Readiness_IsAShareOfTheCameras) {
   EXPECT_TRUE(eventually(10s, [&] { return worker_->readiness().delivering == 2 && worker_->readiness().ready; }));
   fake("b")->frozen = true;
   EXPECT_TRUE(eventually(10s, [&] { return !worker_->readiness().ready; }));
+}
+
+TEST_F(WorkerTest, Health_NamesTheCameraWhoseThreadHangs_NotTheOneThatWaitsForItsNextTry) {
+  fake("down")->up = false;
+  make({source("a"), source("b"), source("down")}, {.patience = 500ms});
+  Endpoints endpoints{.worker = *worker_, .metrics = metrics_, .token = Secret("t")};
+  net::Router router;
+  add_endpoints(router, endpoints);
+  auto health = [&](const char* token) {
+    net::Request request{.method = net::Method::get, .path = "/healthz"};
+    request.headers = {{"host", "127.0.0.1"}, {"authorization", token}};
+    auto found = router.find(net::Method::get, "/healthz", request);
+    net::Response answer = test::run(io_, (*found->handler)(request));
+    return fmt::format("{} {}", answer.status, answer.body);
+  };
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING") && is("b", "STREAMING"); }));
+  // A retry is due after more than the patience: that one waits, and hangs not.
+  ASSERT_TRUE(eventually(10s, [&] { return fake("down")->dials >= 2; }));
+  EXPECT_TRUE(health("Bearer t").starts_with("200 ")) << health("Bearer t");
+  EXPECT_TRUE(health("").starts_with("401 "));
+  fake("a")->stuck = true;
+  EXPECT_TRUE(eventually(10s, [&] { return health("Bearer t").starts_with("503 "); }));
+  EXPECT_NE(health("Bearer t").find("camera a: its thread has hung"), std::string::npos) << health("Bearer t");
+  EXPECT_EQ(worker_->troubles().size(), 1u);
+  fake("a")->stuck = false;
+  EXPECT_TRUE(eventually(10s, [&] { return health("Bearer t").starts_with("200 "); }));
+  eyes_->blocked = true;
+  EXPECT_TRUE(eventually(10s, [&] { return health("Bearer t").find("the detector hangs") != std::string::npos; }));
 }
 
 TEST_F(WorkerTest, StillScene_IsDecodedByItsKeyframes_UntilSomethingMoves) {

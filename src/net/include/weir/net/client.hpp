@@ -5,7 +5,8 @@
 // A request has one deadline that covers resolving, connecting, writing and reading; past it the connection is closed
 // and the answer is an `unavailable` error. A kept connection that the server had closed in the meantime is retried
 // once on a new one, but only when no byte of an answer had come and the request is idempotent or marked `replayable`
-// (lease calls carry keys). Answers are bounded. Plain HTTP. Loop thread only.
+// (lease calls carry keys). Answers are bounded. An address with https:// is asked over TLS, with the same deadlines; its
+// certificate is always checked. Loop thread only.
 // A request with `write_by` is for those who may speak only until then: the time is looked at after everything that can
 // block and right before each handing-over of bytes; past it the error's reason is "deadline_passed".
 #pragma once
@@ -32,6 +33,7 @@ struct ClientOptions {
   // For publishers: what the kernel still holds when the connection is closed, or the process dies, is thrown away
   // instead of sent later, and it holds little.
   bool forget_unsent = false;
+  std::string ca_file = {};  // authorities (PEM) that are believed besides the system's, for https
 };
 
 struct ClientResponse {
@@ -46,7 +48,7 @@ struct StreamedEvent {
 
 class HttpClient {
  public:
-  // "http://127.0.0.1:8080", or several with commas between; a path prefix is kept. Fails on any other scheme.
+  // "http://127.0.0.1:8080", "https://plane.example/weir", or several with commas between; a path is kept as a prefix.
   static Result<HttpClient> create(boost::asio::io_context& io, std::string_view base_urls,
                                    ClientOptions options = {});
   HttpClient(HttpClient&&) noexcept;

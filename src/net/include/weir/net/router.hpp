@@ -1,7 +1,7 @@
 // Router: which handler answers a request.
 //
 // A pattern is "/v1/cameras/{camera_uuid}"; each {name} matches one non-empty segment (percent-decoded, so an id may
-// hold an escaped slash). "/v1/x" also answers "/api/v1/x", and a trailing slash is optional, for every route.
+// hold an escaped slash). "/x" also answers "/api/x", and a trailing slash is optional, for every route.
 // An unknown path is 404, a known path with another method 405 with `Allow`; HEAD is answered by GET's handler
 // without its body. Constant after set-up; then shared freely.
 #pragma once

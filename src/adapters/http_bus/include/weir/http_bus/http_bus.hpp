@@ -23,6 +23,7 @@ struct Config {
   Duration silence = 45s;           // a stream that says nothing for this long is gone; it is kept alive every 15 s
   size_t body_bytes_max = 900'000;  // below the server's limit
   size_t items_max = 1000;
+  std::string ca_file = {};         // authorities besides the system's, for https
 };
 
 class HttpBus final : public EventBus {

@@ -21,6 +21,7 @@ struct Config {
   Secret token = {};
   Duration attempt = 1s;   // a lease question
   Duration patience = 5s;  // everything else
+  std::string ca_file = {};  // authorities besides the system's, for https
 };
 
 class HttpPlane final : public ControlPlane {

@@ -31,7 +31,7 @@ class RateMeter {
 
 struct CameraView {
   StreamState state = StreamState::disconnected;
-  Instant since{};
+  Instant taken_on{};
   std::optional<Instant> last_frame = {};
   std::optional<WallTime> last_frame_at = {};
   double fps = 0;
@@ -48,6 +48,7 @@ struct CameraView {
 
 class CameraStatus {
  public:
+  explicit CameraStatus(Instant taken_on = {}) { view_.taken_on = taken_on; }
   // Calls `change` with the record under its lock.
   template <class Change>
   void update(Change change) {

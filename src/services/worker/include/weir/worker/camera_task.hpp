@@ -28,12 +28,15 @@ struct CameraParts {
   Scheduler& scheduler;
   Reporter& reporter;
   double adaptive_keyframe_max_s = 1.0;
+  Duration patience = 60s;  // no call into the stream's library takes longer, unless it hangs
 };
 
 class CameraTask {
  public:
   struct State;  // shared with the thread, which may outlive this
-  CameraTask(Source source, std::shared_ptr<CameraStatus> status, const CameraParts& parts);
+  // Dials when `before`, which had the camera until now, has hung up: many recorders allow one connection.
+  CameraTask(Source source, std::shared_ptr<CameraStatus> status, const CameraParts& parts,
+             std::shared_ptr<CameraTask> before = {});
   ~CameraTask();
   CameraTask(const CameraTask&) = delete;
 
@@ -44,6 +47,8 @@ class CameraTask {
   void pause(bool paused);
   void stop();
   bool ended() const;
+  // How long the thread is overdue: it hangs. Not positive while all is well.
+  Duration late(Instant now) const;
 
  private:
   static void run(const std::shared_ptr<State>& state);

@@ -1,7 +1,7 @@
 // The worker's local endpoints: health, readiness, leases, sources, pictures, drain.
 //
 // They answer on loopback only, to the bearer of this boot's token, and only under a loopback host name, so that a page
-// in somebody's browser cannot reach them by another name; `/metrics`, `/healthz` need no token. Loop thread only.
+// in somebody's browser cannot reach them by another name; only `/metrics` needs no token. Loop thread only.
 #pragma once
 
 #include "weir/net/router.hpp"

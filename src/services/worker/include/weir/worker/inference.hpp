@@ -25,6 +25,8 @@ class InferencePool {
   InferencePool(const InferencePool&) = delete;
   void stop();
   double pictures_per_second() const;
+  // The cameras whose pictures a detector has been busy with for longer than this.
+  std::vector<CameraId> stuck(Duration patience) const;
 
  private:
   class Thread;
@@ -35,6 +37,11 @@ class InferencePool {
   const std::vector<camera::Model> preload_;
   mutable std::mutex mutex_;
   RateMeter meter_;
+  struct Busy {
+    CameraId camera;
+    Instant since{};
+  };
+  std::map<const Thread*, Busy> busy_;
   std::vector<std::jthread> threads_;
 };
 

@@ -27,12 +27,15 @@ class Reporter {
   // Brings the gauges of a camera up to date; `pipeline_fps` is the shard's.
   void measure(const Source& source, const CameraView& view, Instant now);
   void measure_pipeline(double fps, const PublisherCounters& counters);
-  // The camera is gone: its gauges say so.
+  // A camera has series from when it is taken on until it is forgotten. What its thread says after that is still
+  // published, but counts nowhere: one that is gone must not look like one that is down.
+  void take_on(const CameraId& camera);
   void forget(const CameraId& camera);
 
  private:
   struct Instruments;
-  std::shared_ptr<Instruments> instruments(const CameraId& camera);
+  std::shared_ptr<Instruments> instruments(const CameraId& camera);  // none of a camera that was forgotten
+  void count_error(const CameraId& camera, std::string_view code);
 
   Publisher& publisher_;
   net::Metrics& metrics_;

@@ -24,12 +24,19 @@ struct WorkerSettings {
   int dials_at_once = 8;  // of one site
   std::string dials_file = {};
   int inference_threads = 1;
+  Duration patience = 60s;  // a thread that is in one call for longer hangs
 };
 
 struct Readiness {
   int cameras = 0;
   int delivering = 0;
   bool ready = false;
+};
+
+// A thread of the pipeline that hangs or has ended, by the camera it served.
+struct Trouble {
+  CameraId camera;
+  std::string what;
 };
 
 // After an outage that lasted for the whole grace, database, control plane and runner need a moment to find each other
@@ -57,9 +64,10 @@ class Worker {
   void set_activated() { standby_ = false; }
 
   Readiness readiness() const;
+  std::vector<Trouble> troubles() const;
   bool standby() const { return standby_; }
   bool draining() const { return draining_; }
-  // All cameras were lost to others.
+  // All cameras' leases are gone.
   bool lost_all() const { return tasks_.empty() && lost_any_; }
   json::object state() const;
   PicturePtr latest(const CameraId& camera) const;
@@ -80,6 +88,7 @@ class Worker {
   };
   void start(Source source, std::optional<LeaseGrant> lease);
   void stop_task(CameraId camera);  // by value: its own key goes with it
+  std::shared_ptr<CameraTask> ending(const CameraId& camera) const;
   void look_after(Camera& camera, Instant now);
   json::object describe(const Camera& camera, Instant now) const;
 
