@@ -4,7 +4,12 @@
 
 #include "command.hpp"
 
+#include "weir/net/token.hpp"
+
 namespace weir::apps {
+
+// What --role says; a usage error where it is none.
+Result<net::Role> read_role(const std::string& text);
 
 std::vector<Command> token_commands();
 std::vector<Command> key_commands();

@@ -91,6 +91,8 @@ Result<int> camera_list(const Arguments& arguments) {
   json::array items;
   for (const auto& item : found) items.push_back(without_credentials(item));
   if (arguments.has("json")) return done(arguments, json::object{{"items", items}}, "");
+  if (items.empty() && (arguments.has("tenant") || arguments.has("site") || arguments.has("enabled")))
+    return done(arguments, {}, "no camera matches; all there are: weir camera list");
   if (items.empty())
     return done(arguments, {},
                 "no cameras yet; add one with: weir camera add --tenant t-01 --site site-A --id cam-1 --url-file FILE");

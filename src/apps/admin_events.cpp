@@ -27,7 +27,7 @@ std::string short_text(const json::value& payload) {
   if (payload.get_object().contains("boot_id"))
     return fmt::format("{} version {} {}", text_of(payload, "runner_id"), text_of(payload, "version"), text_of(payload, "reason"));
   std::string out;
-  for (std::string_view field : {"state", "code", "detail", "streams_owned", "fps"})
+  for (std::string_view field : {"state", "reason", "code", "detail", "streams_owned", "fps"})
     if (std::string text = text_of(payload, field); !text.empty())
       out += fmt::format("{}{}{}", out.empty() ? "" : " ", field == "fps" || field == "streams_owned" ? std::string(field) + " " : "",
                          text);
@@ -43,9 +43,13 @@ std::string line_of(const json::value& event) {
                               short_text(*payload)));
 }
 
+std::string pattern_of(const Arguments& arguments) {
+  return arguments.has("<pattern>") ? arguments.text("<pattern>") : g_pattern;
+}
+
 std::string target_of(const Arguments& arguments, const std::string& after, std::string_view more) {
   std::string target = "/v1/events";
-  add_query(target, "pattern", arguments.has("<pattern>") ? arguments.text("<pattern>") : g_pattern);
+  add_query(target, "pattern", pattern_of(arguments));
   add_query(target, "after", after);
   return target + std::string(more);
 }
@@ -53,6 +57,7 @@ std::string target_of(const Arguments& arguments, const std::string& after, std:
 Result<int> print_kept(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   std::string after = arguments.text("after");
+  bool any = false;
   while (!g_stop) {
     TRY(page, api.get(target_of(arguments, after.empty() ? "0" : after, "&follow=false&limit=1000")));
     if (!page.is_object() || !page.get_object().contains("items") || !page.at("items").is_array())
@@ -61,10 +66,14 @@ Result<int> print_kept(const Arguments& arguments) {
       complain("events after the given cursor are no longer kept; these are the oldest");
     for (const json::value& event : page.at("items").get_array())
       arguments.has("json") ? print_json(event) : print_line(line_of(event));
+    any = any || !page.at("items").get_array().empty();
     std::string next = text_of(page, "next_cursor");
-    if (page.get_object().contains("at_end") && page.at("at_end") == true) return 0;
+    if (page.get_object().contains("at_end") && page.at("at_end") == true) break;
     after = std::move(next);
   }
+  if (!any && !arguments.has("json"))
+    complain(
+        fmt::format("no event that is kept matches {}; --follow waits for those that come", pattern_of(arguments)));
   return 0;
 }
 
@@ -74,7 +83,7 @@ void print_streamed(const net::StreamedEvent& event, bool raw, std::optional<Err
   if (event.event == "gap") {
     complain("events are missing here: they were no longer kept");
   } else if (event.event == "error") {
-    ended = Error{Errc::unavailable, "stream_ended", data ? text_of(*data, "message") : event.data};
+    ended = Error{Errc::unavailable, data ? text_of(*data, "code") : "", data ? text_of(*data, "message") : event.data};
   } else if (data && raw) {
     data->as_object()["cursor"] = event.id;
     print_json(*data);
@@ -83,28 +92,44 @@ void print_streamed(const net::StreamedEvent& event, bool raw, std::optional<Err
   }
 }
 
+// Follows from `after` on until the stream ends; where nothing was given, from now on, and remembers where that was.
+Status follow_once(const Arguments& arguments, std::string& after, bool& reached) {
+  // Asked anew each time: a token that is made here lives for minutes, and a restarted `weir up` may be elsewhere.
+  TRY(api, Api::connect(arguments));
+  TRY(begin, api.get(target_of(arguments, after.empty() ? "now" : after, "&follow=false&limit=1")));
+  if (after.empty()) after = text_of(begin, "next_cursor");
+  reached = true;
+  std::optional<Error> ended;
+  Status followed = api.follow(target_of(arguments, after, ""), [&](const net::StreamedEvent& event) {
+    print_streamed(event, arguments.has("json"), ended);
+    if (!event.id.empty()) after = event.id;
+    return !ended && !g_stop;
+  }, g_stop);
+  if (ended) return *ended;
+  return followed;
+}
+
+// An address that never answered is a mistake; one that did will come back.
 Result<int> follow(const Arguments& arguments) {
+  constexpr Duration kPauseMax = 2s;
   std::string after = arguments.text("after");
-  bool connected = false;
-  for (Duration pause = 250ms; !g_stop;) {
-    // Asked anew each time: a token that is made here lives for minutes, the stream perhaps for days.
-    TRY(api, Api::connect(arguments));
-    std::optional<Error> ended;
-    Status followed = api.follow(target_of(arguments, after, ""), [&](const net::StreamedEvent& event) {
-      connected = true;
-      pause = 250ms;
-      print_streamed(event, arguments.has("json"), ended);
-      if (!event.id.empty()) after = event.id;
-      return !ended && !g_stop;
-    }, g_stop);
-    if (g_stop) return 0;
-    bool may_return = followed || followed.error().code == Errc::unavailable;
-    if (!may_return || (!connected && !followed)) return followed.error();
-    connected = true;
-    complain(fmt::format("{}; connecting again",
-                         ended ? ended->message : followed ? "the stream ended" : followed.error().message));
+  bool followed_before = false, waiting = false;
+  for (Duration pause = 100ms; !g_stop;) {
+    bool reached = false;
+    Status ended = follow_once(arguments, after, reached);
+    if (g_stop) break;
+    followed_before = followed_before || reached;
+    if (!ended && (ended.error().code != Errc::unavailable || !followed_before)) return ended.error();
+    if (reached) {
+      pause = 100ms;
+      waiting = false;
+    }
+    bool routine = ended || ended.error().reason == "token_expired";
+    if (!routine && !std::exchange(waiting, true))
+      complain(fmt::format("{}; waiting for the control plane, nothing will be missed. Ctrl-C ends this",
+                           ended.error().message));
     for (Duration waited{0}; waited < pause && !g_stop; waited += 50ms) std::this_thread::sleep_for(50ms);
-    pause = std::min<Duration>(pause * 2, 5s);
+    pause = std::min<Duration>(pause * 2, kPauseMax);
   }
   return 0;
 }

@@ -9,6 +9,7 @@ namespace {
 using net::Method;
 
 Result<int> key_add(const Arguments& arguments) {
+  TRY(role, read_role(arguments.text("role")));
   TRY(api, Api::connect(arguments));
   json::object body{{"role", arguments.text("role")}, {"sub", arguments.text("sub")}};
   if (arguments.has("tenant")) body["tenant_id"] = arguments.text("tenant");

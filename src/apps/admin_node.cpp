@@ -40,10 +40,25 @@ Result<int> node_show(const Arguments& arguments) {
   return show(arguments, answer);
 }
 
-Result<int> change(const Arguments& arguments, const json::object& body, std::string_view sentence) {
+// Why a node that was just freed of one order still takes no cameras, and what to type; "" where it takes them.
+std::string still_held_back(const json::value& node) {
+  std::string id = cell(node, "runner_id");
+  if (cell(node, "drain_mode") != "none")
+    return fmt::format("{0} still drains ({1}) and takes no new cameras; end that with: "
+                       "weir node drain {0} --mode none",
+                       id, cell(node, "drain_mode"));
+  if (cell(node, "cordoned") == "yes")
+    return fmt::format("{0} is still cordoned and takes no new cameras; end that with: weir node uncordon {0}", id);
+  return "";
+}
+
+Result<int> change(const Arguments& arguments, const json::object& body, std::string_view sentence,
+                   bool frees = false) {
   TRY(api, Api::connect(arguments));
   TRY(answer, api.send(Method::patch, route("/v1/runners", arguments.text("<node>")), body));
+  std::string held_back = frees ? still_held_back(answer) : "";
   if (arguments.has("json")) print_json(answer);
+  else if (!held_back.empty()) print_line(harmless(held_back));
   else print_line(harmless(fmt::format(fmt::runtime(sentence), arguments.text("<node>"))));
   return 0;
 }
@@ -53,14 +68,15 @@ Result<int> node_cordon(const Arguments& arguments) {
 }
 
 Result<int> node_uncordon(const Arguments& arguments) {
-  return change(arguments, {{"cordoned", false}}, "{} takes new cameras again");
+  return change(arguments, {{"cordoned", false}}, "{} takes new cameras again", true);
 }
 
 Result<int> node_drain(const Arguments& arguments) {
   std::string mode = arguments.has("mode") ? arguments.text("mode") : "soft";
   if (mode == "soft") return change(arguments, {{"drain_mode", "soft"}}, "{} hands its cameras over, batch by batch");
   if (mode == "hard") return change(arguments, {{"drain_mode", "hard"}}, "{} lets go of all its cameras at once");
-  if (mode == "none") return change(arguments, {{"drain_mode", "none"}}, "{} is no longer draining");
+  if (mode == "none")
+    return change(arguments, {{"drain_mode", "none"}}, "{} no longer drains and takes new cameras again", true);
   return usage_error("--mode must be one of: soft, hard, none");
 }
 
@@ -78,10 +94,12 @@ Result<int> lease_list(const Arguments& arguments) {
                                        : "no lease is held; a runner takes one for each enabled camera");
     return 0;
   }
-  Table table({"CAMERA", "RUNNER", "STATUS", "VERSION", "EXPIRES"});
-  for (const auto& item : items)
-    table.add({cell(item, "camera_uuid"), cell(item, "runner_id"), cell(item, "status"), cell(item, "version"),
-               cell(item, "expires_at")});
+  Table table({"CAMERA", "RUNNER", "STATUS", "STREAM", "VERSION", "EXPIRES"});
+  for (const auto& item : items) {
+    const json::value* stream = item.is_object() ? item.get_object().if_contains("stream") : nullptr;
+    table.add({cell(item, "camera_uuid"), cell(item, "runner_id"), cell(item, "status"),
+               stream == nullptr ? "-" : cell(*stream, "state"), cell(item, "version"), cell(item, "expires_at")});
+  }
   print(table.text());
   return 0;
 }
@@ -95,8 +113,11 @@ Result<int> lease_show(const Arguments& arguments) {
 Result<int> lease_revoke(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   std::string camera = arguments.text("<camera>");
+  TRY(before, api.get(route("/v1/leases/camera", camera)));
   TRY(answer, api.send(Method::post, route("/v1/leases/camera", camera, "/revoke")));
   if (arguments.has("json")) print_json(answer);
+  else if (cell(answer, "version") == cell(before, "version"))
+    print_line(harmless(fmt::format("nobody holds {}: there was nothing to revoke", camera)));
   else print_line(harmless(fmt::format("revoked the lease of {}", camera)));
   return 0;
 }

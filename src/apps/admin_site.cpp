@@ -61,6 +61,9 @@ Result<int> site_list(const Arguments& arguments) {
   add_query(target, "tenant_id", arguments.text("tenant"));
   TRY(items, api.list(target));
   if (arguments.has("json")) return done(arguments, json::object{{"items", items}}, "");
+  if (items.empty() && arguments.has("tenant"))
+    return done(arguments, {},
+                fmt::format("no site of tenant {}; all there are: weir site list", arguments.text("tenant")));
   if (items.empty()) return done(arguments, {}, "no sites yet; add one with: weir site add site-A --tenant t-01");
   Table table({"SITE", "TENANT", "NAME", "TOKENS", "CAPACITY", "REFILL/MIN", "CREATED"});
   for (const auto& item : items)

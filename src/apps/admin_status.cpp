@@ -1,7 +1,9 @@
 #include "admin.hpp"
 #include "api.hpp"
+#include "fleet_view.hpp"
 #include "print.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace weir::apps {
@@ -22,53 +24,67 @@ std::optional<double> metric(std::string_view page, std::string_view name) {
   return std::nullopt;
 }
 
-int count(const json::array& items, std::string_view field, const json::value& wanted) {
-  int found = 0;
-  for (const auto& item : items)
-    if (const auto* v = item.is_object() ? item.get_object().if_contains(field) : nullptr; v != nullptr && *v == wanted)
-      ++found;
-  return found;
-}
-
 Result<json::object> look(Api& api) {
   json::object seen{{"address", redact_url(api.url())}};
   TRY(ready, api.raw(net::Method::get, "/readyz"));
   seen["store"] = ready.status == 200 ? "reachable" : "unreachable";
+  seen["verdict"] = "the control plane runs, but its store does not answer: nobody can take or keep a camera for long";
   if (ready.status != 200) return seen;
   TRY(metrics, api.raw(net::Method::get, "/metrics"));
   if (auto epoch = metric(metrics.body, "weir_epoch")) seen["epoch"] = static_cast<std::int64_t>(*epoch);
   TRY(cameras, api.list("/v1/cameras"));
   TRY(leases, api.list("/v1/leases"));
   TRY(runners, api.list("/v1/runners"));
-  int live = count(runners, "status", "active");
-  seen["cameras_total"] = cameras.size();
-  seen["cameras_enabled"] = count(cameras, "enabled", true);
-  seen["leases_held"] = count(leases, "status", "active");
-  seen["runners_live"] = live;
-  seen["runners_silent"] = static_cast<int>(runners.size()) - live;
+  FleetView fleet = fleet_view(cameras, leases, runners);
+  seen["verdict"] = verdict(fleet);
+  seen["cameras_total"] = fleet.cameras;
+  seen["cameras_enabled"] = fleet.enabled;
+  seen["cameras_streaming"] = fleet.streaming;
+  seen["cameras_pending"] = fleet.pending;
+  seen["leases_held"] = fleet.leased;
+  seen["runners_live"] = fleet.live;
+  seen["runners_silent"] = fleet.silent;
+  seen["runners_draining"] = fleet.draining;
+  seen["runners_cordoned"] = fleet.cordoned;
+  json::array quiet;
+  for (const Quiet& each : fleet.quiet)
+    quiet.push_back(json::object{{"camera_uuid", each.camera},
+                                 {"runner_id", each.runner.empty() ? json::value(nullptr) : json::value(each.runner)},
+                                 {"reason", each.reason}});
+  seen["not_streaming"] = std::move(quiet);
   return seen;
+}
+
+std::string screen_of(const json::object& seen) {
+  constexpr size_t kShown = 15;
+  std::string out = fmt::format("{}\n\n", harmless(cell(seen, "verdict")));
+  out += fmt::format("control plane  {}\nstore          {}\n", cell(seen, "address"), cell(seen, "store"));
+  if (!seen.contains("not_streaming")) return out;
+  const json::array& quiet = seen.at("not_streaming").get_array();
+  out += fmt::format(
+      "epoch          {}\n"
+      "cameras        {} enabled of {}: {} streaming, {} not, {} of these pending\n"
+      "leases         {} held\n"
+      "runners        {} live, {} silent, {} draining, {} cordoned\n",
+      cell(seen, "epoch"), cell(seen, "cameras_enabled"), cell(seen, "cameras_total"), cell(seen, "cameras_streaming"),
+      quiet.size(), cell(seen, "cameras_pending"), cell(seen, "leases_held"), cell(seen, "runners_live"),
+      cell(seen, "runners_silent"), cell(seen, "runners_draining"), cell(seen, "runners_cordoned"));
+  if (quiet.empty()) return out;
+  Table table({"NOT STREAMING", "RUNNER", "WHY"});
+  for (size_t i = 0; i < std::min(quiet.size(), kShown); ++i)
+    table.add({cell(quiet[i], "camera_uuid"), cell(quiet[i], "runner_id"), cell(quiet[i], "reason")});
+  out += "\n" + table.text();
+  if (quiet.size() > kShown)
+    out += fmt::format("… and {} more; all of them: weir status --json\n", quiet.size() - kShown);
+  return out;
 }
 
 Result<int> status(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   TRY(seen, look(api));
-  bool reachable = seen.at("store") == "reachable";
-  if (arguments.has("json")) {
-    print_json(seen);
-    return reachable ? 0 : 1;
-  }
-  std::string out = fmt::format("control plane  {}\nstore          {}\n", cell(seen, "address"), cell(seen, "store"));
-  if (reachable)
-    out += fmt::format(
-        "epoch          {}\n"
-        "cameras        {} enabled of {}\n"
-        "leases         {} held\n"
-        "runners        {} live, {} silent\n",
-        cell(seen, "epoch"), cell(seen, "cameras_enabled"), cell(seen, "cameras_total"), cell(seen, "leases_held"),
-        cell(seen, "runners_live"), cell(seen, "runners_silent"));
-  print(out);
-  if (!reachable) complain("the control plane runs, but its store does not answer");
-  return reachable ? 0 : 1;
+  if (arguments.has("json")) print_json(seen);
+  else print(screen_of(seen));
+  return seen.at("store") == "reachable" ? 0 : 1;
 }
 
 std::string effective(const Settings& settings, const SettingSpec& spec) {

@@ -9,13 +9,13 @@
 
 namespace weir::apps {
 
-namespace {
-
 Result<net::Role> read_role(const std::string& text) {
   for (const auto& [role, name] : net::kRoleNames)
     if (name == text) return role;
   return usage_error("--role must be one of: admin, runner, worker, viewer");
 }
+
+namespace {
 
 Result<int> token(const Arguments& arguments) {
   TRY(settings, arguments.settings());
@@ -39,7 +39,16 @@ Result<int> token(const Arguments& arguments) {
                              "--auth-secret-file",
                              path)};
   TRY(key, net::TokenKey::load_or_create(path));
-  print_line(key.sign({.sub = sub, .role = role, .tenant = tenant, .expires = wall_now() + *ttl}).reveal());
+  WallTime expires = wall_now() + *ttl;
+  std::string signed_token = key.sign({.sub = sub, .role = role, .tenant = tenant, .expires = expires}).reveal();
+  if (!arguments.has("json")) {
+    print_line(signed_token);
+    return 0;
+  }
+  json::object out{{"token", signed_token}, {"role", arguments.text("role")}, {"sub", sub}};
+  if (!tenant.empty()) out["tenant_id"] = tenant.str();
+  out["expires_at"] = to_iso(expires);
+  print_json(out);
   return 0;
 }
 
@@ -54,7 +63,8 @@ std::vector<Command> token_commands() {
            .options = {{"role", "ROLE", "admin, runner, worker or viewer", true},
                        {"sub", "NAME", "Whom the token names; a runner's own id", true},
                        {"tenant", "ID", "See this tenant only"},
-                       {"ttl", "TIME", "How long it lives: 90s, 15m, 2h"}},
+                       {"ttl", "TIME", "How long it lives: 90s, 15m, 2h"},
+                       {"json", "", "Print JSON"}},
            .run = token}};
 }
 

@@ -6,6 +6,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include <csignal>
+#include <filesystem>
 
 namespace weir::apps {
 
@@ -19,7 +20,7 @@ constexpr Duration kReadyLimit = 120s;
 const TenantId kTenant = TenantId::trusted("demo");
 const SiteId kSite = SiteId::trusted("demo");
 
-Error not_ready(std::string message) { return {Errc::unavailable, "demo", "simulated cameras: " + std::move(message)}; }
+Error not_ready(std::string message) { return {Errc::unavailable, "demo", std::move(message)}; }
 
 Status unless_there(Status made) {
   if (!made && made.error().code != Errc::conflict) return made.error();
@@ -40,27 +41,37 @@ asio::awaitable<Status> Demo::put_camera(const std::string& name, const std::str
   config.site = kSite;
   config.name = "Simulated camera " + name;
   config.rtsp_url = Secret(url);
-  auto added = co_await catalog_.add_camera(config);
-  cameras_.push_back(config.camera);
-  if (added || added.error().code != Errc::conflict) co_return without_value(std::move(added));
+  auto put = co_await catalog_.add_camera(config);
+  std::string_view what = put ? "created" : "updated";
+  if (!put && put.error().code != Errc::conflict) co_return put.error();
   Catalog::CameraEdit edit = [url](const CameraRecord& record) -> Result<camera::Config> {
     camera::Config changed = record.config;
     changed.rtsp_url = Secret(url);
     return changed;
   };
-  co_return without_value(co_await catalog_.edit_camera(config.camera, kTenant, edit));
+  if (!put) put = co_await catalog_.edit_camera(config.camera, kTenant, edit);
+  if (!put) co_return put.error();
+  tell_(what, *put);
+  cameras_.push_back(*std::move(put));
+  co_return ok();
 }
 
 asio::awaitable<Status> Demo::start(int cameras, const std::string& footage) {
   std::vector<std::string> arguments{"--cameras", std::to_string(cameras), "--footage", footage, "--listen",
                                      "127.0.0.1:0", "--control", "127.0.0.1:0", "--exit-with-stdin",
                                      "--profile", "stamp=false"};  // a picture as a camera would show it
+  if (std::error_code unknown; !std::filesystem::is_regular_file(footage, unknown))
+    co_return not_ready(fmt::format("there is no video at {}; name one with --footage FILE", footage));
   Program program{.path = posix::helper_path("camsim"), .arguments = std::move(arguments)};
   CO_TRY(child, host_.start(program));
   camsim_ = std::move(child);
   auto answer = co_await (camsim_->read_line() || clock_.wait(kReadyLimit));
   if (answer.index() == 1) co_return not_ready("they did not get ready in time");
-  CO_TRY(line, std::get<0>(std::move(answer)));
+  if (!std::get<0>(answer))
+    co_return not_ready(fmt::format("{0} ended before its cameras ran; it said why on standard error, which on a "
+                                    "terminal goes to the log. To see it alone: {0} --cameras 1 --footage {1}",
+                                    program.path, footage));
+  std::string line = *std::get<0>(std::move(answer));
   CO_TRY(ready, json::parse_text(line));
   Tenant tenant{.id = kTenant, .name = "Demo"};
   CO_TRY(tenant_there, unless_there(without_value(co_await catalog_.add_tenant(tenant))));
@@ -80,9 +91,11 @@ asio::awaitable<Status> Demo::start(int cameras, const std::string& footage) {
 }
 
 asio::awaitable<void> Demo::stop() {
-  for (const CameraId& camera : std::exchange(cameras_, {}))
-    if (auto removed = co_await catalog_.remove_camera(camera, kTenant); !removed)
-      log::warn("demo.left_behind", removed.error().message).with("camera_uuid", camera);
+  for (const CameraRecord& camera : std::exchange(cameras_, {})) {
+    auto removed = co_await catalog_.remove_camera(camera.config.camera, kTenant);
+    if (removed) tell_("deleted", camera);
+    else log::warn("demo.left_behind", removed.error().message).with("camera_uuid", camera.config.camera);
+  }
   if (!camsim_) co_return;
   camsim_->signal(SIGTERM);
   co_await (camsim_->wait() || clock_.wait(3s));

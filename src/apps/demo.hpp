@@ -1,7 +1,7 @@
 // Demo: simulated cameras that show real footage, for `weir up --demo`.
 //
 // Starts `weir-camsim` and writes its cameras into the catalog, under a tenant and a site called "demo"; takes them out
-// again when it is stopped. Loop thread only.
+// again when it is stopped. Everybody is told, as of any other camera. Loop thread only.
 #pragma once
 
 #include "weir/base/clock.hpp"
@@ -12,7 +12,9 @@ namespace weir::apps {
 
 class Demo {
  public:
-  Demo(ProcessHost& host, Clock& clock, Catalog& catalog) : host_(host), clock_(clock), catalog_(catalog) {}
+  using Tell = std::function<void(std::string_view what, const CameraRecord& camera)>;  // created, updated, deleted
+  Demo(ProcessHost& host, Clock& clock, Catalog& catalog, Tell tell)
+      : host_(host), clock_(clock), catalog_(catalog), tell_(std::move(tell)) {}
   boost::asio::awaitable<Status> start(int cameras, const std::string& footage);
   boost::asio::awaitable<void> stop();
 
@@ -22,8 +24,9 @@ class Demo {
   ProcessHost& host_;
   Clock& clock_;
   Catalog& catalog_;
+  const Tell tell_;
   std::unique_ptr<Child> camsim_ = {};
-  std::vector<CameraId> cameras_ = {};
+  std::vector<CameraRecord> cameras_ = {};
 };
 
 }  // namespace weir::apps

@@ -37,6 +37,7 @@ class ServerProcess {
   boost::asio::io_context& io() { return io_; }
   Clock& clock() { return clock_; }
   OpenStore& store() { return store_; }  // after `start`
+  control_plane::ControlPlane& plane() { return *plane_; }  // after `start`
   // Before `run`.
   void attach(Companion companion) { companion_ = std::move(companion); }
 

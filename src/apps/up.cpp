@@ -195,7 +195,10 @@ class Everything {
              bool terminal)
       : clock_(process.clock()),
         host_(process.io()),
-        demo_(host_, process.clock(), *process.store().catalog),
+        demo_(host_, process.clock(), *process.store().catalog,
+              [&process](std::string_view what, const CameraRecord& camera) {
+                process.plane().announce_camera(what, camera);
+              }),
         runner_(process.io(), process.clock(), host_, std::move(runner)),
         url_(std::move(url)),
         demo_cameras_(demo),
@@ -253,13 +256,15 @@ std::string demo_footage(const Arguments& arguments) {
 }
 
 // One machine has nobody else to take its cameras: it takes them all, and lets go of them at once when it is stopped.
+constexpr std::pair<std::string_view, std::string_view> kRunnerDefaults[] = {
+    {"capacity_streams", "1000"}, {"max_workers", "64"}, {"drain_batch", "10000"}, {"drain_timeout_s", "5"}};
+
 std::vector<std::string> runner_arguments(const Settings& settings, const std::string& url) {
   std::vector<std::string> out{"runner", "--runner-id", "local", "--control-plane-url", url};
-  for (const auto& [name, value] : {std::pair("capacity_streams", "1000"), std::pair("max_workers", "64"),
-                                    std::pair("drain_batch", "10000"), std::pair("drain_timeout_s", "5")})
+  for (const auto& [name, value] : kRunnerDefaults)
     if (settings.origin(name) == "default") {
       out.push_back(setting_flag(name));
-      out.push_back(value);
+      out.emplace_back(value);
     }
   for (std::string& word : passed_on(settings, "runner")) out.push_back(std::move(word));
   return out;
@@ -321,7 +326,8 @@ Command up_command() {
            {"demo", "N", "Start this many simulated cameras that show real footage"},
            {"footage", "FILE", "The video that simulated cameras show"},
            {"cameras", "FILE", "Cameras to add or change (CSV or YAML); missing tenants and sites are created"}},
-          up};
+          up,
+          kRunnerDefaults};
 }
 
 }  // namespace weir::apps

@@ -97,6 +97,23 @@ TEST_P(EventLogContract, Announcements_AreStoredInOrder_EachWithItsTenant_AndOnc
   EXPECT_EQ(append({free_event("a")}), Answers{duplicate});
 }
 
+TEST_P(EventLogContract, AnnouncementWithAStamp_IsTold_WhileTheLeaseHasThatVersion) {
+  Version held = acquire(1), ended = acquire(2);
+  auto of = [](const std::string& id, int n, Version version) {
+    Announcement told{TenantId::trusted("t1"), "stream.status.t.s.c", id, fmt::format(R"({{"event_id":"{}"}})", id)};
+    told.topic = kStatusTopic;
+    told.stamp = EventStamp{cam(n), version};
+    return told;
+  };
+  ASSERT_TRUE(run(stores.leases->revoke(cam(2), {})));
+  Version revoked = run(stores.leases->show(cam(2), {}))->row.version;
+  ASSERT_TRUE(run(log().announce({of("late", 2, ended), of("held", 1, held), of("revoked", 2, revoked)})));
+  acquire(2, owner("r2"));
+  ASSERT_TRUE(run(log().announce({of("later", 2, revoked), of("unknown", 99, held)})));
+  EXPECT_EQ(ids(), (Ids{"held", "revoked"}));
+  EXPECT_EQ(read_all()[0].topic, kStatusTopic);
+}
+
 TEST_P(EventLogContract, Events_AreStoredWhole_InTheOrderOfTheBatch) {
   Version v1 = acquire(1), v2 = acquire(2);
   std::vector<OutgoingEvent> batch;

@@ -77,7 +77,7 @@ TEST_P(Api, RulesForAllRoutes_Hold) {
   Reply wrong = talk().ask(Method::patch, "/v1/tenants/t1");
   EXPECT_EQ(wrong.status, 405);
   EXPECT_EQ(wrong.code(), "method_not_allowed");
-  EXPECT_EQ(wrong.headers["allow"], "DELETE, OPTIONS");
+  EXPECT_EQ(wrong.headers["allow"], "GET, HEAD, DELETE, OPTIONS");
   EXPECT_EQ(talk().del("/v1/leases/camera/acquire").status, 405);
 
   for (std::string target :
@@ -119,6 +119,11 @@ TEST_P(Api, TenantsAndSites_AreAddedListedAndRemovedWhenEmpty) {
   EXPECT_TRUE(tenant.field("created_at").ends_with("Z")) << tenant.text;
   EXPECT_EQ(talk().post("/v1/tenants", {{"tenant_id", "t-02"}}).status, 409);
   EXPECT_EQ(items_of(talk().get("/v1/tenants")).size(), 2u);
+  EXPECT_EQ(talk().get("/v1/tenants/t-02").field("name"), "Zweite");
+  EXPECT_EQ(talk().get("/v1/tenants/t-03").code(), "tenant_not_found");
+  Talk other(process(), process().token("viewer", "v", "t1"));
+  EXPECT_EQ(other.get("/v1/tenants/t1").status, 200);
+  EXPECT_EQ(other.get("/v1/tenants/t-02").code(), "tenant_not_found");
 
   Reply site =
       talk().post("/v1/sites", {{"site_id", "s-02"}, {"tenant_id", "t-02"}, {"capacity", 3}, {"refill_rate", 0}});

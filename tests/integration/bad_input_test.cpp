@@ -383,6 +383,7 @@ TEST_P(BadInput, WrongIdsInPaths_AreRefused) {
                                                               {Method::del, "/v1/sites/{}"},
                                                               {Method::get, "/v1/sites/{}/budget"},
                                                               {Method::post, "/v1/sites/{}/budget/consume"},
+                                                              {Method::get, "/v1/tenants/{}"},
                                                               {Method::del, "/v1/tenants/{}"},
                                                               {Method::get, "/v1/tenants/{}/sites/s1/cameras"},
                                                               {Method::get, "/v1/runners/{}"},

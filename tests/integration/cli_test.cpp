@@ -1,5 +1,6 @@
 // `weir` as a person at a shell meets it: exit codes, help, tables, JSON, and sentences where something is wrong.
 #include "api_talk.hpp"
+#include "shard.hpp"
 #include "stall.hpp"
 
 #include <gtest/gtest.h>
@@ -51,13 +52,17 @@ Ran weir(const TempDir& folder, const std::vector<std::string>& words, const std
 // `weir up` in the background, in a state folder of its own.
 class Up {
  public:
-  explicit Up(const TempDir& folder) : state_(folder.path() + "/state") {
+  explicit Up(const TempDir& folder, std::vector<std::string> more = {}) : state_(folder.path() + "/state") {
     std::string out = folder.path() + "/up.out", err = folder.path() + "/up.err";
+    more.insert(more.begin(), {WEIR_BINARY, "up", "--state-dir", state_, "--listen", "127.0.0.1:0"});
+    std::vector<char*> argv;
+    for (std::string& word : more) argv.push_back(word.data());
+    argv.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
       (void)!::freopen(out.c_str(), "w", stdout);
       (void)!::freopen(err.c_str(), "w", stderr);
-      ::execl(WEIR_BINARY, WEIR_BINARY, "up", "--state-dir", state_.c_str(), "--listen", "127.0.0.1:0", nullptr);
+      ::execv(argv[0], argv.data());
       ::_exit(127);
     }
     EXPECT_TRUE(eventually(30s, [&] { return file_text(out).find("Ctrl-C stops it.") != std::string::npos; }))
@@ -151,6 +156,7 @@ TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {
   expect_complaint(weir(folder, {"camera", "list", "--colour"}), 2, "--colour");
   expect_complaint(weir(folder, {"camera", "add", "--tenant", "t", "--site", "s", "rtsp://c.example/1"}), 2, "--id");
   expect_complaint(weir(folder, {"token", "--role", "king", "--sub", "me"}), 2, "admin, runner, worker, viewer");
+  expect_complaint(weir(folder, {"key", "add", "--role", "king", "--sub", "me"}), 2, "admin, runner, worker, viewer");
   expect_complaint(weir(folder, {"token", "--sub", "me"}), 2, "--role");
   expect_complaint(weir(folder, {"node", "drain", "r", "--mode", "gently"}), 2, "soft, hard, none");
   expect_complaint(weir(folder, {"up", "--for", "soon"}), 2, "--for");
@@ -181,6 +187,31 @@ TEST(Cli, Up_ForASecond_EndsWithExit0) {
   EXPECT_TRUE(has(ran.out, "token --role admin"));
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/state/endpoint"));
   EXPECT_TRUE(std::filesystem::exists(folder.path() + "/state/weir.db"));
+}
+
+TEST(Cli, DemoWithoutFootage_SaysWhatIsMissing_AndWhatToDo) {
+  TempDir folder;
+  Ran ran = weir(folder, {"up", "--state-dir", "state", "--listen", "127.0.0.1:0", "--for", "1", "--demo", "1",
+                          "--footage", "/nowhere/a.avi"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(has(ran.out, "no simulated cameras: there is no video at /nowhere/a.avi; name one with --footage FILE"))
+      << ran.out;
+}
+
+TEST(Cli, DemoCameras_AreAnnouncedLikeAnyOther) {
+  std::string footage = part("footage/vtest.avi");
+  if (footage.empty()) GTEST_SKIP() << "footage could not be fetched";
+  TempDir folder;
+  Up up(folder, {"--demo", "1", "--footage", footage});
+  auto events = [&] { return weir(folder, {"events", "camera.#", "--state-dir", up.state()}).out; };
+  EXPECT_TRUE(eventually(120s, [&] { return has(events(), "camera.created.demo.demo.demo-1"); })) << events();
+  EXPECT_EQ(up.interrupt(), 0);
+}
+
+TEST(Cli, Helpers_PointToTheirOwnHelp) {
+  TempDir folder;
+  Ran ran = weir(folder, {"worker"});
+  EXPECT_TRUE(has(ran.err, "`weir worker` needs one of: shard, probe; see weir worker --help")) << ran.err;
 }
 
 // ---- with a running control plane ----
@@ -218,10 +249,17 @@ TEST_F(CliUp, EmptyStates_SayWhatToDoNext) {
   for (std::string list : {"tenant list", "site list", "camera list", "lease list"})
     EXPECT_EQ(as_json(list), (json::value{{"items", json::array{}}})) << list;
   std::string status = done("status");
+  EXPECT_TRUE(status.starts_with("nothing to do: no camera is enabled\n")) << status;
   EXPECT_TRUE(has(status, "store          reachable")) << status;
   EXPECT_TRUE(has(status, "cameras        0 enabled of 0")) << status;
   EXPECT_EQ(as_json("status").at("store").as_string(), "reachable");
   EXPECT_TRUE(weir(folder, {"version"}).out.starts_with("weir "));
+  for (std::string list : {"events nothing.#", "lease events"}) {
+    Ran ran = run(list);
+    EXPECT_EQ(ran.out, "");
+    EXPECT_TRUE(has(ran.err, "no event that is kept matches")) << ran.err;
+    EXPECT_EQ(run(list, {"--json"}).err, "");
+  }
 }
 
 TEST_F(CliUp, PlacesAndCameras_AreManaged) {
@@ -245,6 +283,8 @@ TEST_F(CliUp, PlacesAndCameras_AreManaged) {
     EXPECT_FALSE(has(shown, "S3cretC4n4ry")) << shown;
   }
   expect_complaint(run("camera add --tenant t-01 --site site-A --id c rtsp://h:x/"), 1, "rtsp_url");
+  EXPECT_TRUE(has(done("camera list --tenant nope"), "no camera matches; all there are: weir camera list"));
+  EXPECT_TRUE(has(done("site list --tenant nope"), "no site of tenant nope"));
   EXPECT_EQ(done("camera disable cam-1"), "disabled camera cam-1\n");
   EXPECT_EQ(as_json("camera list --enabled").at("items").as_array().size(), 1u);
   EXPECT_EQ(as_json("camera show cam-1").at("enabled"), json::value(false));
@@ -294,6 +334,9 @@ TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
   EXPECT_EQ(done("node cordon runner-1"), "runner-1 takes no new cameras\n");
   EXPECT_EQ(as_json("node show runner-1").at("cordoned"), json::value(true));
   EXPECT_EQ(done("node uncordon runner-1"), "runner-1 takes new cameras again\n");
+  done("node drain runner-1");
+  EXPECT_EQ(done("node uncordon runner-1"), "runner-1 still drains (soft) and takes no new cameras; end that with: "
+                                            "weir node drain runner-1 --mode none\n");
   for (std::string mode : {"hard", "soft", "none"}) {
     done("node drain runner-1 --mode " + mode);
     EXPECT_EQ(as_json("node show runner-1").at("drain_mode").as_string(), mode);
@@ -304,10 +347,97 @@ TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
   EXPECT_EQ(done("lease list --runner nobody"), "this runner holds no lease\n");
   EXPECT_EQ(as_json("lease list").at("items").as_array().size(), 1u);
   EXPECT_EQ(as_json("lease show cam-1").at("status").as_string(), "active");
-  EXPECT_TRUE(has(done("status"), "leases         1 held"));
+  std::string status = done("status");
+  EXPECT_TRUE(has(status, "leases         1 held")) << status;
+  EXPECT_TRUE(status.starts_with("1 of 1 camera does not stream: its runner has not said anything about it yet\n"))
+      << status;
+  auto says = [&](const std::string& id, const std::string& kind, json::object payload) {
+    std::int64_t version = as_json("lease show cam-1").at("version").as_int64();
+    payload["event_id"] = id;
+    payload["camera_uuid"] = "cam-1";
+    payload["lease_version"] = version;
+    json::object item{{"topic", "status.topic"}, {"routing_key", kind + ".t-01.site-A.cam-1"}, {"event_id", id},
+                      {"camera_uuid", "cam-1"}, {"lease_version", version}, {"payload", payload}};
+    ASSERT_EQ(as_runner("/v1/events/batch", {{"items", json::array{item}}}), 200);
+  };
+  auto verdict_becomes = [&](std::string_view begin) {
+    return eventually(10s, [&] { return (status = done("status")).starts_with(begin); });
+  };
+  says("e-1", "stream.error", {{"code", "TCP_REFUSED"}, {"detail", "nobody listens there"}});
+  EXPECT_TRUE(verdict_becomes("1 of 1 camera does not stream: TCP_REFUSED\n")) << status;
+  EXPECT_TRUE(has(status, "cam-1          runner-1  TCP_REFUSED: nobody listens there")) << status;
+  says("e-2", "stream.status", {{"state", "STREAMING"}, {"fps", 5}});
+  EXPECT_TRUE(verdict_becomes("everything is all right: the one enabled camera streams\n")) << status;
+  EXPECT_EQ(as_json("status").at("cameras_streaming").to_number<int>(), 1);
+
+  done("node cordon runner-1");
   EXPECT_EQ(done("lease revoke cam-1"), "revoked the lease of cam-1\n");
   EXPECT_TRUE(has(done("lease show cam-1"), "revoked"));
-  EXPECT_EQ(as_json("status").at("leases_held").to_number<int>(), 0);
+  EXPECT_EQ(done("lease revoke cam-1"), "nobody holds cam-1: there was nothing to revoke\n");
+  EXPECT_TRUE(verdict_becomes("1 of 1 camera does not stream: every live runner drains or is cordoned\n")) << status;
+  json::value seen = as_json("status");
+  EXPECT_EQ(seen.at("leases_held").to_number<int>(), 0);
+  EXPECT_EQ(seen.at("cameras_pending").to_number<int>(), 1);
+  EXPECT_EQ(seen.at("not_streaming").at(0).at("camera_uuid").as_string(), "cam-1");
+}
+
+TEST(Cli, Follower_OutlivesARestartOfUp) {
+  TempDir folder;
+  std::string state = folder.path() + "/state", out = folder.path() + "/followed";
+  auto up = std::make_unique<Up>(folder);
+  int follower = ::fork();
+  if (follower == 0) {
+    (void)!::freopen(out.c_str(), "w", stdout);
+    ::dup2(1, 2);
+    ::execl(WEIR_BINARY, WEIR_BINARY, "events", "--follow", "camera.#", "--state-dir", state.c_str(), nullptr);
+    ::_exit(127);
+  }
+  auto add = [&](const std::string& tenant) {
+    EXPECT_EQ(weir(folder, {"tenant", "add", tenant, "--state-dir", state}).code, 0);
+    EXPECT_EQ(weir(folder, {"site", "add", tenant, "--tenant", tenant, "--state-dir", state}).code, 0);
+    Ran added = weir(folder, {"camera", "add", "--tenant", tenant, "--site", tenant, "--id", "cam-" + tenant,
+                              "rtsp://camera.example/1", "--state-dir", state});
+    EXPECT_EQ(added.code, 0) << added.err;
+  };
+  auto says = [&](const std::string& part) { return eventually(10s, [&] { return has(file_text(out), part); }); };
+  // It follows once it shows what comes.
+  int tries = 0;
+  EXPECT_TRUE(eventually(20s, [&] {
+    add(fmt::format("t{}", ++tries));
+    return has(file_text(out), "camera.created");
+  })) << file_text(out);
+  EXPECT_EQ(up->interrupt(), 0);
+  EXPECT_TRUE(says("waiting for the control plane")) << file_text(out);
+  up.reset();
+  up = std::make_unique<Up>(folder);  // at another address
+  add("again");
+  EXPECT_TRUE(says("camera.created.again.again.cam-again")) << file_text(out);
+  ::kill(follower, SIGINT);
+  int status = -1;
+  EXPECT_TRUE(eventually(10s, [&] { return ::waitpid(follower, &status, WNOHANG) == follower; }));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST_F(CliUp, OfSeveralAddresses_TheOneThatAnswersIsAsked) {
+  std::string url = up.welcome().substr(13, up.welcome().find('\n') - 13);
+  for (std::string urls : {"http://127.0.0.1:1," + url, url + ",http://127.0.0.1:1"}) {
+    auto ask = [&](std::vector<std::string> words) {
+      words.insert(words.end(), {"--url", urls, "--auth-secret-file", up.state() + "/auth.secret"});
+      return weir(folder, words);
+    };
+    EXPECT_EQ(ask({"tenant", "add", "t-01"}).err, "");
+    EXPECT_TRUE(has(ask({"tenant", "list"}).out, "t-01"));
+    EXPECT_EQ(ask({"tenant", "remove", "t-01"}).out, "removed tenant t-01\n");
+  }
+}
+
+TEST_F(CliUp, Token_IsJsonWhereAsked) {
+  json::value token = as_json("token --role viewer --sub me --tenant t-01 --ttl 90s");
+  EXPECT_EQ(token.at("role").as_string(), "viewer");
+  EXPECT_EQ(token.at("sub").as_string(), "me");
+  EXPECT_EQ(token.at("tenant_id").as_string(), "t-01");
+  EXPECT_EQ(std::ranges::count(token.at("token").as_string(), '.'), 2);
+  EXPECT_TRUE(from_iso(token.at("expires_at").as_string()));
 }
 
 TEST_F(CliUp, StateFolderIsPrivate_OneUpAtATime_AndInterruptEndsIt) {

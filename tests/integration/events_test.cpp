@@ -124,6 +124,65 @@ TEST_P(EventsApi, WhatDoesNotAgree_IsRefusedWithItsField) {
   EXPECT_EQ(too_large.code(), "payload_too_large");
 }
 
+// Rule 17: who lost its camera can no longer say so.
+TEST_P(EventsApi, TheStatusAfterALoss_ComesFromTheControlPlane) {
+  START_OR_SKIP();
+  furnish(5);
+  auto lease = [&](const std::string& what, int camera, json::object more) {
+    more["camera_uuid"] = fmt::format("cam-{}", camera);
+    Reply reply = runner_->post(
+        fmt::format("/v1/leases/camera/{}-batch", what),
+        {{"runner_id", "r1"}, {"boot_id", "b1"}, {"ttl_seconds", 3}, {"items", json::array{std::move(more)}}});
+    EXPECT_EQ(reply.status, 200) << reply.text;
+    versions_[static_cast<size_t>(camera - 1)] = items_of(reply).at(0).at("version").as_int64();
+  };
+  lease("renew", 4, {{"version", versions_[3]}});  // for three seconds, and never again
+  for (int n = 1; n <= 5; ++n) {
+    json::object streams = item(n, fmt::format("s{}", n), "stream.status");
+    streams["payload"].as_object()["state"] = "STREAMING";
+    ASSERT_EQ(results(publish({streams})), Texts{"accepted"});
+  }
+  ASSERT_EQ(admin_->patch("/v1/cameras/cam-1", {{"enabled", false}}).status, 200);
+  ASSERT_EQ(admin_->del("/v1/cameras/cam-2").status, 200);
+  ASSERT_EQ(admin_->post("/v1/leases/camera/cam-3/revoke").status, 200);
+  lease("release", 5, {{"version", versions_[4]}});
+  // "STREAMING r1", "DISCONNECTED r1 operator": all that was said about a camera's stream.
+  auto words = [&](int camera) {
+    Texts out;
+    std::int64_t newest = 0;
+    Reply page = admin_->get(fmt::format("/v1/events?follow=false&pattern=stream.%23.cam-{}", camera));
+    for (const auto& each : items_of(page)) {
+      const json::object& said = each.at("payload").as_object();
+      EXPECT_EQ(each.at("topic").as_string(), "status.topic");
+      EXPECT_GE(said.at("lease_version").as_int64(), newest);
+      newest = said.at("lease_version").as_int64();
+      std::string word(said.at("state").as_string());
+      for (const char* field : {"runner_id", "reason"})
+        if (said.contains(field)) word += " " + std::string(said.at(field).as_string());
+      out.push_back(word);
+    }
+    return out;
+  };
+  auto ends = [&](int camera, const std::string& reason) {
+    Texts wanted{"STREAMING r1", "DISCONNECTED r1 " + reason};
+    return eventually(10s, [&] { return words(camera) == wanted; });
+  };
+  EXPECT_TRUE(ends(1, "camera_disabled")) << fmt::format("{}", fmt::join(words(1), ", "));
+  EXPECT_TRUE(ends(2, "camera_deleted")) << fmt::format("{}", fmt::join(words(2), ", "));
+  EXPECT_TRUE(ends(3, "operator")) << fmt::format("{}", fmt::join(words(3), ", "));
+  EXPECT_TRUE(ends(4, "lease_expired")) << fmt::format("{}", fmt::join(words(4), ", "));
+  // Whoever takes it adds nothing to that, and an owner that lets go has the last word.
+  Talk second(process(), process().token("runner", "r2"));
+  Reply taken = second.post("/v1/leases/camera/acquire",
+                            {{"runner_id", "r2"}, {"camera_uuid", "cam-4"}, {"ttl_seconds", 60}});
+  ASSERT_EQ(taken.status, 200) << taken.text;
+  EXPECT_TRUE(eventually(10s, [&] {
+    return !items_of(admin_->get("/v1/events?follow=false&pattern=lease.stolen.%23.cam-4")).empty();
+  }));
+  EXPECT_EQ(words(4).size(), 2u) << fmt::format("{}", fmt::join(words(4), ", "));
+  EXPECT_EQ(words(5), Texts{"STREAMING r1"});
+}
+
 TEST_P(EventsApi, EachRole_PublishesAndReadsOnlyItsOwn) {
   START_OR_SKIP();
   furnish(1);
@@ -165,6 +224,10 @@ TEST_P(EventsApi, Cursors_AreCheckedAndContinue) {
     EXPECT_EQ(wrong_field(admin_->get("/v1/events?follow=false&after=" + bad)), "after") << bad;
   EXPECT_EQ(admin_->get("/v1/events?pattern=" + std::string(256, 'a')).status, 400);
   Reply beyond = admin_->get(ours + "&after=1-99999999999999999");
+  Reply now = admin_->get(ours + "&after=now");
+  EXPECT_EQ(items_of(now).size(), 0u);
+  publish({item(1, "e5")});
+  EXPECT_EQ(items_of(admin_->get(ours + "&after=" + now.field("next_cursor"))).size(), 1u);
   EXPECT_EQ(beyond.field("gap"), "true") << "a cursor that this store never gave";
   EXPECT_EQ(items_of(beyond).size(), 5u);
   EXPECT_EQ(admin_->get("/v1/events?follow=false&after=7-1").field("gap"), "true") << "of another epoch";
@@ -305,6 +368,32 @@ TEST_P(EventsApi, TheCommand_ShowsFollowsReconnectsAndEndsCleanly) {
   process().start();
   publish({item(1, "e3")});
   EXPECT_TRUE(shows("e3")) << text_in(followed);
+  EXPECT_EQ(follower.interrupt(), 0);
+}
+
+// A follower that has seen nothing yet knows nevertheless from where it follows.
+TEST_P(EventsApi, TheCommand_WaitsForAControlPlaneThatIsAway_AndMissesNothing) {
+  START_OR_SKIP();
+  furnish(1);
+  publish({item(1, "before")});
+  std::string followed = folder().path() + "/followed";
+  Spawned follower({"events", "--follow", "detections.#", "--json", "--url", process().url(), "--auth-secret-file",
+                    folder().path() + "/auth.secret"},
+                   followed);
+  auto says = [&](std::string_view part) {
+    return eventually(20s, [&] { return text_in(followed).find(part) != std::string::npos; });
+  };
+  ASSERT_TRUE(eventually(10s, [&] {
+    return admin_->get("/metrics").text.find("weir_event_subscribers 1") != std::string::npos;
+  })) << admin_->get("/metrics").text;
+  process().kill_hard();
+  EXPECT_TRUE(says("waiting for the control plane, nothing will be missed. Ctrl-C ends this")) << text_in(followed);
+  process().start();
+  publish({item(1, "after-the-first")});
+  EXPECT_TRUE(says("\"after-the-first\"")) << text_in(followed);
+  std::string all = text_in(followed);
+  EXPECT_EQ(all.find("\"before\""), std::string::npos) << all;
+  EXPECT_EQ(all.find("waiting for"), all.rfind("waiting for")) << "it is said once: " << all;
   EXPECT_EQ(follower.interrupt(), 0);
 }
 

@@ -409,7 +409,8 @@ Async<std::vector<Confirmation>> FakeStore::append(std::vector<OutgoingEvent> ev
 
 Async<Nothing> FakeStore::announce(std::vector<Announcement> announcements) {
   for (const Announcement& each : announcements) {
-    OutgoingEvent event{std::string(kControlTopic), each.routing_key, each.event_id, each.payload};
+    if (each.stamp && rows_.leases[each.stamp->camera].version != each.stamp->version) continue;
+    OutgoingEvent event{std::string(each.topic), each.routing_key, each.event_id, each.payload};
     append_now(event, {{}, {}, each.tenant});
   }
   co_return ok();

@@ -73,8 +73,11 @@ Result<std::vector<Confirmation>> append_events(Connection& c, const std::vector
 
 Result<Nothing> announce(Connection& c, const std::vector<Announcement>& announcements) {
   WEIR_ASSERT(announcements.size() <= kAppendMax);
-  ArrayText tenants, keys, ids, payloads;
+  ArrayText tenants, keys, ids, payloads, topics, cameras, versions;
   for (const Announcement& each : announcements) {
+    topics.add(each.topic);
+    cameras.add(each.stamp ? std::string_view(each.stamp->camera.str()) : std::string_view());
+    versions.add(each.stamp ? each.stamp->version.n : std::int64_t{0});
     tenants.add(std::string_view(each.tenant.str()));
     keys.add(std::string_view(each.routing_key));
     ids.add(std::string_view(each.event_id));
@@ -82,14 +85,19 @@ Result<Nothing> announce(Connection& c, const std::vector<Announcement>& announc
   }
   Rows rows = c.query(
       "WITH m AS MATERIALIZED (SELECT current, clock FROM weir_moment)"
+      ", locked AS MATERIALIZED (SELECT l.camera_uuid, l.version FROM leases l"
+      " WHERE l.camera_uuid = ANY ($6::text[]) ORDER BY l.camera_uuid FOR KEY SHARE OF l)"
       ", inserted AS (INSERT INTO events"
       " SELECT (pg_current_xact_id()::text::bigint << 13) | w.ord, nextval('event_counter'), w.event_id, w.tenant_id,"
-      "   $5::text, w.routing_key, w.payload, m.clock"
-      " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])"
-      "   WITH ORDINALITY AS w(tenant_id, routing_key, event_id, payload, ord) CROSS JOIN m"
-      " WHERE m.current ORDER BY w.ord ON CONFLICT (event_id) DO NOTHING)"
+      "   w.topic, w.routing_key, w.payload, m.clock"
+      " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])"
+      "   WITH ORDINALITY AS w(tenant_id, routing_key, event_id, payload, topic, camera, version, ord)"
+      " CROSS JOIN m LEFT JOIN locked k ON k.camera_uuid = w.camera"
+      " WHERE m.current AND (w.camera = '' OR k.version = w.version)"
+      " ORDER BY w.ord ON CONFLICT (event_id) DO NOTHING)"
       " SELECT current FROM m",
-      Params() << tenants.take() << keys.take() << ids.take() << payloads.take() << kControlTopic);
+      Params() << tenants.take() << keys.take() << ids.take() << payloads.take() << topics.take() << cameras.take()
+               << versions.take());
   if (!rows.flag(0, 0)) return settling();
   return ok();
 }

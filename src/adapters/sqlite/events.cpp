@@ -52,8 +52,14 @@ std::vector<Confirmation> Core::append(const std::vector<OutgoingEvent>& events,
 }
 
 void Core::announce(const std::vector<Announcement>& announcements) {
+  auto is_over = [&](const EventStamp& stamp) {
+    Query q = db_->query("SELECT 1 FROM leases WHERE camera_uuid = ? AND version = ?");
+    q << stamp.camera << stamp.version.n;
+    return !q.next();
+  };
   for (const Announcement& each : announcements)
-    store_event(each.tenant, kControlTopic, each.routing_key, each.event_id, each.payload);
+    if (!each.stamp || !is_over(*each.stamp))
+      store_event(each.tenant, each.topic, each.routing_key, each.event_id, each.payload);
 }
 
 std::int64_t Core::trim(const EventRetention& retention, int most) {

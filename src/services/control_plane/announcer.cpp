@@ -15,6 +15,12 @@ namespace asio = boost::asio;
 namespace {
 constexpr Duration kIdle = 30s;
 constexpr Duration kAway = 250ms;  // before the store is asked again
+
+// An owner that releases says its camera's last status first; every other end of a lease takes the word away from it.
+// Where another has taken the camera, that one speaks now.
+bool owner_was_silenced(const LeaseChange& change) {
+  return change.what == "revoked" || change.what == "expired" || change.reason == kLastWill;
+}
 }  // namespace
 
 LeaseChange change_of(std::string_view what, const lease::LeaseRow& row, std::string_view reason) {
@@ -27,12 +33,17 @@ std::string config_version(const CameraRecord& record) {
 
 std::string Announcer::fresh_id() const { return event::make_event_id(clock_.wall(), random_hex(8)); }
 
-void Announcer::add(TenantId tenant, std::string routing_key, std::string event_id, json::object payload) {
+void Announcer::add(Announcement announcement, json::object payload) {
   if (waiting_.size() == kWaitingMax) return instruments_.announcements_lost(1);
-  payload["event_id"] = event_id;
+  payload["event_id"] = announcement.event_id;
   payload["ts"] = to_iso(clock_.wall());
-  waiting_.push_back({std::move(tenant), std::move(routing_key), std::move(event_id), json::to_text(payload)});
+  announcement.payload = json::to_text(payload);
+  waiting_.push_back(std::move(announcement));
   added_.notify();
+}
+
+void Announcer::add(TenantId tenant, std::string routing_key, std::string event_id, json::object payload) {
+  add(Announcement{std::move(tenant), std::move(routing_key), std::move(event_id), {}}, std::move(payload));
 }
 
 void Announcer::camera(std::string_view what, const CameraRecord& record) {
@@ -61,6 +72,23 @@ void Announcer::lease(const LeaseChange& change) {
   std::string id =
       fmt::format("{}lease-{:014x}{}", kOwnIdPrefix, change.version.n, change.what == "expired" ? "-expired" : "");
   add(place.tenant, event::lease_key(change.what, place), std::move(id), std::move(payload));
+  if (owner_was_silenced(change)) disconnected(change);
+}
+
+void Announcer::disconnected(const LeaseChange& change) {
+  const event::Place& place = change.place;
+  json::object payload{{"type", "stream.status"},
+                       {"state", "DISCONNECTED"},
+                       {"camera_uuid", place.camera.str()},
+                       {"runner_id", change.owner.runner.str()},
+                       {"shard_id", ""},
+                       {"lease_version", change.version.n},
+                       {"reason", change.what == "expired" ? std::string_view("lease_expired") : change.reason}};
+  std::string id = fmt::format("{}status-{:014x}", kOwnIdPrefix, change.version.n);
+  Announcement told{place.tenant, event::status_key(place), std::move(id), {}};
+  told.topic = kStatusTopic;
+  told.stamp = EventStamp{place.camera, change.version};
+  add(std::move(told), std::move(payload));
 }
 
 void Announcer::runner(const Runner& runner) {

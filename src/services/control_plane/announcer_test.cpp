@@ -59,9 +59,11 @@ class Announcements : public testing::Test {
   std::vector<std::string> heard() {
     std::vector<std::string> keys;
     last_.clear();
+    announced_.clear();
     for (const auto& step : std::exchange(store_.announced, {}))
       for (const Announcement& each : step) {
         keys.push_back(each.routing_key);
+        announced_.push_back(each);
         last_.push_back(json::parse_text(each.payload)->as_object());
         EXPECT_EQ(last_.back().at("event_id").as_string(), each.event_id);
         EXPECT_TRUE(last_.back().contains("ts"));
@@ -72,6 +74,19 @@ class Announcements : public testing::Test {
   }
   using Keys = std::vector<std::string>;
   std::string said(size_t which, const char* field) const { return std::string(last_.at(which).at(field).as_string()); }
+  // The status after a loss, fenced by the version that it says.
+  void expect_disconnected(size_t which, const std::string& runner, std::int64_t version, const std::string& reason) {
+    EXPECT_EQ(said(which, "type"), "stream.status");
+    EXPECT_EQ(said(which, "state"), "DISCONNECTED");
+    EXPECT_EQ(said(which, "runner_id"), runner);
+    EXPECT_EQ(said(which, "shard_id"), "");
+    EXPECT_EQ(said(which, "reason"), reason);
+    EXPECT_EQ(last_.at(which).at("lease_version"), json::value(version));
+    EXPECT_EQ(announced_.at(which).topic, kStatusTopic);
+    ASSERT_TRUE(announced_.at(which).stamp);
+    EXPECT_EQ(announced_.at(which).stamp->version.n, version);
+    EXPECT_EQ(announced_.at(which).stamp->camera.str(), said(which, "camera_uuid"));
+  }
   // The store answers every camera with `outcome`, in versions from `version` on.
   void answer(Outcome outcome, std::int64_t version, bool stolen = false) {
     store_.on_apply = [=](const lease::Batch& batch) -> Result<std::vector<lease::Answer>> {
@@ -114,6 +129,7 @@ class Announcements : public testing::Test {
   net::Router router_;
   boost::asio::cancellation_signal stop_;
   std::vector<json::object> last_;
+  std::vector<Announcement> announced_;
 };
 
 constexpr const char* kCamera =
@@ -154,19 +170,26 @@ TEST_F(Announcements, CameraThatMayNoLongerBeLeased_TellsItsHolder) {
   ask(Method::patch, "/v1/cameras/c-1", R"({"name":"Gate"})");
   heard();
   ask(Method::patch, "/v1/cameras/c-1", R"({"enabled":false})");
-  EXPECT_EQ(heard(), (Keys{"camera.updated.t-1.s-1.c-1", "lease.revoked.t-1.s-1.c-1"}));
+  EXPECT_EQ(heard(), (Keys{"camera.updated.t-1.s-1.c-1", "lease.revoked.t-1.s-1.c-1", "stream.status.t-1.s-1.c-1"}));
+  expect_disconnected(2, "r-9", 77, "camera_disabled");
   EXPECT_EQ(said(1, "runner_id"), "r-9");
   EXPECT_EQ(said(1, "boot_id"), "b-9");
   EXPECT_EQ(said(1, "reason"), "camera_disabled");
   EXPECT_EQ(last_[1].at("version"), json::value(77));
   std::string id = said(1, "event_id");
+  std::string status = said(2, "event_id");
   ask(Method::patch, "/v1/cameras/c-1", R"({"name":"still off"})");
-  EXPECT_EQ(heard().size(), 2u);
+  EXPECT_EQ(heard().size(), 3u);
   EXPECT_EQ(said(1, "event_id"), id);  // the log has it already
+  EXPECT_EQ(said(2, "event_id"), status);
 
   lease_is(row_of("c-1", 78));  // nobody was revoked
   ask(Method::del, "/v1/cameras/c-1");
   EXPECT_EQ(heard(), Keys{"camera.deleted.t-1.s-1.c-1"});
+  lease_is(taken);
+  ask(Method::del, "/v1/cameras/c-1");
+  EXPECT_EQ(heard().size(), 3u);
+  expect_disconnected(2, "r-9", 77, "camera_deleted");
 }
 
 TEST_F(Announcements, Revocation_TellsTheHolder_UnlessNobodyHeldIt) {
@@ -177,8 +200,9 @@ TEST_F(Announcements, Revocation_TellsTheHolder_UnlessNobodyHeldIt) {
   row.revoked = row.released = true;
   lease_is(row);
   ask(Method::post, "/v1/leases/camera/c-1/revoke");
-  EXPECT_EQ(heard(), Keys{"lease.revoked.t-1.s-1.c-1"});
+  EXPECT_EQ(heard(), (Keys{"lease.revoked.t-1.s-1.c-1", "stream.status.t-1.s-1.c-1"}));
   EXPECT_EQ(said(0, "reason"), "operator");
+  expect_disconnected(1, "r-9", 5, "operator");
 }
 
 TEST_F(Announcements, BatchOfGrants_IsOneStep_AndAReplayIsNone) {
@@ -197,7 +221,7 @@ TEST_F(Announcements, BatchOfGrants_IsOneStep_AndAReplayIsNone) {
 
   answer(Outcome::granted, 20, true);
   lease_batch("acquire");
-  EXPECT_EQ(heard(), (Keys{"lease.stolen.t-1.s_1.c-1", "lease.stolen.t-1.s_1.c-2"}));
+  EXPECT_EQ(heard(), (Keys{"lease.stolen.t-1.s_1.c-1", "lease.stolen.t-1.s_1.c-2"})) << "the next owner speaks now";
   answer(Outcome::held, 20);
   lease_batch("acquire");
   EXPECT_TRUE(heard().empty());
@@ -226,8 +250,10 @@ TEST_F(Announcements, LastWill_TellsEveryCameraItLetGo) {
   json::object answered = ask(Method::post, "/v1/runners/r-9/release-all", R"({"boot_id":"b-9","will":"w"})");
   EXPECT_EQ(answered.at("released").to_number<int>(), 2);
   ASSERT_EQ(store_.announced.size(), 1u);
-  EXPECT_EQ(heard(), (Keys{"lease.released.t-1.s-1.c-1", "lease.released.t-1.s-1.c-2"}));
+  EXPECT_EQ(heard(), (Keys{"lease.released.t-1.s-1.c-1", "stream.status.t-1.s-1.c-1", "lease.released.t-1.s-1.c-2",
+                           "stream.status.t-1.s-1.c-2"}));
   EXPECT_EQ(said(0, "reason"), "last_will");
+  expect_disconnected(3, "r-9", 51, "last_will");
 }
 
 TEST_F(Announcements, Expiries_AreTold_UnderTheVersionThatRanOut) {
@@ -237,9 +263,10 @@ TEST_F(Announcements, Expiries_AreTold_UnderTheVersionThatRanOut) {
   std::string granted = said(0, "event_id");
   store_.expired = {row_of("c-1", 60)};
   clock_.run(clock_.now() + 600ms);
-  EXPECT_EQ(heard(), Keys{"lease.expired.t-1.s-1.c-1"});
+  EXPECT_EQ(heard(), (Keys{"lease.expired.t-1.s-1.c-1", "stream.status.t-1.s-1.c-1"}));
   EXPECT_EQ(said(0, "runner_id"), "r-9");
   EXPECT_NE(said(0, "event_id"), granted);
+  expect_disconnected(1, "r-9", 60, "lease_expired");
 }
 
 TEST_F(Announcements, OperatorsOrders_AreTold) {

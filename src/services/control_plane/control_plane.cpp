@@ -21,6 +21,10 @@ void ControlPlane::add_routes(net::Router& router) {
   add_auth_routes(router, *plane_);
 }
 
+void ControlPlane::announce_camera(std::string_view what, const CameraRecord& camera) {
+  plane_->announcer.camera(what, camera);
+}
+
 void ControlPlane::observe(const net::Finished& finished) { plane_->instruments.request(finished); }
 
 }  // namespace weir::control_plane

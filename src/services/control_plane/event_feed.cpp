@@ -69,6 +69,7 @@ void EventFeed::restart(std::int64_t epoch, std::int64_t at) {
   ++lives_;
   window_.clear();
   held_bytes_ = 0;
+  if (watcher_ != nullptr) watcher_->forget();
   wake_listeners_.notify();
 }
 
@@ -88,11 +89,13 @@ asio::awaitable<bool> EventFeed::read_on() {
   if (read->events.empty()) co_return false;
   bool full = static_cast<int>(read->events.size()) == kPageEvents;
   instruments_.event_lag(clock_.wall() - read->events.back().stored_at);
+  if (watcher_ != nullptr)
+    for (const StoredEvent& event : read->events) watcher_->note(event, clock_.now());
   PagePtr page = page_of(after, *std::move(read));
   at_ = page->to;
   held_bytes_ += page->bytes;
   window_.push_back(std::move(page));
-  while (window_.size() > 1 && held_bytes_ > window_bytes_) {
+  while (window_.size() > 1 && (held_bytes_ > window_bytes_ || listeners_ == 0)) {
     held_bytes_ -= window_.front()->bytes;
     window_.pop_front();
   }
@@ -105,7 +108,7 @@ asio::awaitable<void> EventFeed::run() {
   co_await asio::this_coro::throw_if_cancelled(false);
   Duration pause = kGather;
   while ((co_await asio::this_coro::cancellation_state).cancelled() == asio::cancellation_type::none) {
-    if (listeners_ == 0) {
+    if (listeners_ == 0 && watcher_ == nullptr) {
       following_ = false;
       window_.clear();
       held_bytes_ = 0;

@@ -94,6 +94,27 @@ class Feed : public testing::Test {
   std::vector<std::shared_ptr<asio::cancellation_signal>> stops_;
 };
 
+TEST_F(Feed, AWatcher_SeesWhatNobodyListensTo_AndForgetsWhenSomethingWasMissed) {
+  StreamBoard board;
+  feed_->watch(board);
+  feed_->wake();
+  pass();
+  lease::LeaseRow row{CameraId::trusted("c1")};
+  row.grant = lease::Version{7};
+  row.released = false;
+  store_.stored.push_back({++store_.last_event.sequence, TenantId::trusted("t1"), std::string(kStatusTopic),
+                           "stream.status.t1.s1.c1", R"({"camera_uuid":"c1","lease_version":7,"state":"STREAMING"})",
+                           clock_.wall()});
+  feed_->wake();
+  pass();
+  ASSERT_TRUE(board.about(row, clock_.now()).is_object());
+  EXPECT_EQ(board.about(row, clock_.now()).at("state").as_string(), "STREAMING");
+  ++store_.last_event.epoch;
+  feed_->wake();
+  pass();
+  EXPECT_TRUE(board.about(row, clock_.now()).is_null());
+}
+
 TEST_F(Feed, Listeners_GetWhatMatches_AndOnlyTheirTenants) {
   Sink &all = new_sink(), &some = new_sink(), &tenant = new_sink();
   listen(all, listener());

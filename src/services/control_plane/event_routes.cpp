@@ -66,13 +66,16 @@ Reply publish(Plane& plane, net::Request& request, const Caller& caller) {
 
 // ---- listening ----
 
+constexpr std::string_view kNow = "now";
+
 // Where the client wants to begin. The header is what a browser sends when it reconnects to the same address, so it is
 // newer than what the address says.
 Result<std::string> asked_cursor(const net::Request& request) {
   std::string_view header = request.header("last-event-id");
   std::string text = header.empty() ? request.query_value("after").value_or("") : std::string(header);
-  if (text.empty() || text == "0" || parse_cursor(text)) return text;
-  return bad_field(header.empty() ? "after" : "Last-Event-ID", "must be the cursor of an event, or 0 for the oldest");
+  if (text.empty() || text == "0" || text == kNow || parse_cursor(text)) return text;
+  return bad_field(header.empty() ? "after" : "Last-Event-ID",
+                   "must be the cursor of an event, 0 for the oldest, or now for those that come");
 }
 
 Result<event::TopicPattern> asked_pattern(const net::Request& request) {
@@ -88,7 +91,7 @@ struct Begin {
 // A cursor that this store cannot continue from is never ignored: what is kept is sent from its oldest, with a notice.
 asio::awaitable<Result<Begin>> begin_at(Plane& plane, std::string cursor) {
   CO_TRY(newest, co_await plane.events.newest());
-  if (cursor.empty()) co_return Begin{newest, {}};
+  if (cursor.empty() || cursor == kNow) co_return Begin{newest, {}};
   CO_TRY(oldest, co_await plane.events.read(0, 1));
   EventPlace first{oldest.epoch, oldest.forgotten_to};
   if (cursor == "0") co_return Begin{first, {}};

@@ -175,6 +175,13 @@ Status may_see_lease(const Caller& caller, const lease::Owner& owner) {
   return Error{Errc::forbidden, "not_yours", "this token was minted for another boot of the runner"};
 }
 
+// With what its owner said last about the stream.
+json::object write_seen(const Plane& plane, const LeaseView& view) {
+  json::object out = write_lease(view);
+  out["stream"] = plane.streams.about(view.row, plane.clock.now());
+  return out;
+}
+
 Reply list_leases(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(page, read_page(request));
   CO_TRY(wanted, query_id<RunnerId>(request));
@@ -188,7 +195,8 @@ Reply list_leases(Plane& plane, net::Request& request, const Caller& caller) {
   filter.limit = page.ask();
   CO_TRY(found, co_await plane.leases.list(std::move(filter)));
   co_return net::Response::json(listed(
-      found, page, [](const LeaseView& view) { return view.row.camera.str(); }, write_lease));
+      found, page, [](const LeaseView& view) { return view.row.camera.str(); },
+      [&](const LeaseView& view) { return write_seen(plane, view); }));
 }
 
 Reply show_lease(Plane& plane, net::Request& request, const Caller& caller) {
@@ -196,7 +204,7 @@ Reply show_lease(Plane& plane, net::Request& request, const Caller& caller) {
   TenantId tenant = caller.tenant;
   CO_TRY(view, co_await plane.leases.show(std::move(camera), std::move(tenant)));
   CO_TRY(visible, may_see_lease(caller, view.row.owner));
-  co_return net::Response::json(write_lease(view));
+  co_return net::Response::json(write_seen(plane, view));
 }
 
 Reply revoke_lease(Plane& plane, net::Request& request, const Caller& caller) {

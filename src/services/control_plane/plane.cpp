@@ -72,7 +72,9 @@ Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_lo
       instruments(registry),
       readiness(catalog, time),
       feed(events, time, instruments, settings.event_window_bytes),
-      announcer(events, feed, instruments, time) {}
+      announcer(events, feed, instruments, time) {
+  feed.watch(streams);
+}
 
 void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,
                  GuardedHandler handler) {

@@ -36,6 +36,7 @@ const Expected kRoutes[] = {
     {Method::post, "/v1/leases/camera/{camera_uuid}/revoke", "a"},
     {Method::get, "/v1/tenants", "av"},
     {Method::post, "/v1/tenants", "a"},
+    {Method::get, "/v1/tenants/{tenant_id}", "av"},
     {Method::del, "/v1/tenants/{tenant_id}", "a"},
     {Method::get, "/v1/sites", "av"},
     {Method::post, "/v1/sites", "a"},

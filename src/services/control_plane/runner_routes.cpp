@@ -132,7 +132,7 @@ Reply release_all(Plane& plane, net::Request& request) {
       .with("boot_id", will.boot)
       .with("released", released->size())
       .with("request_id", request.request_id);
-  for (const lease::LeaseRow& row : *released) plane.announcer.lease(change_of("released", row, "last_will"));
+  for (const lease::LeaseRow& row : *released) plane.announcer.lease(change_of("released", row, kLastWill));
   co_return net::Response::json(
       json::object{{"runner_id", runner.str()}, {"boot_id", will.boot.str()}, {"released", released->size()}});
 }

@@ -87,6 +87,14 @@ Reply list_tenants(Plane& plane, net::Request& request, const Caller& caller) {
       found, page, [](const Tenant& tenant) { return tenant.id.str(); }, write_tenant));
 }
 
+Reply show_tenant(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(id, path_id<TenantId>(request));
+  if (!caller.tenant.empty() && caller.tenant != id) co_return no_such("tenant", "tenant_id");
+  CO_TRY(found, co_await plane.catalog.list_tenants(std::move(id), TenantId(), 1));
+  if (found.empty()) co_return no_such("tenant", "tenant_id");
+  co_return net::Response::json(write_tenant(found[0]));
+}
+
 Reply remove_tenant(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(all, sees_all(caller));
   CO_TRY(id, path_id<TenantId>(request));
@@ -201,6 +209,7 @@ Reply consume_budget(Plane& plane, net::Request& request, const Caller& caller) 
 void add_site_routes(net::Router& router, Plane& plane) {
   add_guarded(router, plane, Method::get, "/v1/tenants", kReaders, list_tenants);
   add_guarded(router, plane, Method::post, "/v1/tenants", kAdmins, add_tenant);
+  add_guarded(router, plane, Method::get, "/v1/tenants/{tenant_id}", kReaders, show_tenant);
   add_guarded(router, plane, Method::del, "/v1/tenants/{tenant_id}", kAdmins, remove_tenant);
   add_guarded(router, plane, Method::get, "/v1/sites", kReaders, list_sites);
   add_guarded(router, plane, Method::post, "/v1/sites", kAdmins, add_site);

@@ -28,12 +28,15 @@ inline lease::Owner speaking_owner(const EventSpeaker& speaker, const lease::Lea
   return {speaker.runner, speaker.boot.empty() ? row.owner.boot : speaker.boot};
 }
 
-// What the control plane tells by itself, on kControlTopic. It speaks for no camera, so nothing is fenced.
+// What the control plane tells by itself. It needs no lease to speak.
 struct Announcement {
   TenantId tenant;           // whose camera, lease or runner it is about; empty: of no tenant
   std::string routing_key;
   std::string event_id;
   std::string payload;
+  std::string_view topic = kControlTopic;
+  std::optional<EventStamp> stamp = {};  // left out unless the camera's lease has this version, released or not: a
+                                         // word about one owner must not follow the next one's
 };
 
 struct StoredEvent {
@@ -71,7 +74,7 @@ class EventLog {
   // At most kAppendMax events.
   virtual boost::asio::awaitable<Result<std::vector<Confirmation>>> append(std::vector<OutgoingEvent> events,
                                                                            EventSpeaker speaker) = 0;
-  // At most kAppendMax, in one step; those that are in the log already are left out.
+  // At most kAppendMax, in one step; those that are in the log already, or whose stamp is over, are left out.
   virtual boost::asio::awaitable<Result<Nothing>> announce(std::vector<Announcement> announcements) = 0;
   virtual boost::asio::awaitable<Result<EventPage>> read(std::int64_t after, int limit) = 0;
   // The place after which everything is new.

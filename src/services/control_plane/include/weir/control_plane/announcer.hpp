@@ -3,6 +3,7 @@
 // A change is queued right after the store's step and appended in that order by one sender; a request neither waits for
 // it nor fails by it. While the store is away the queue waits; what does not fit is dropped and counted. A control
 // plane that dies between a step and its announcement tells nobody: runners therefore also look by themselves, slowly.
+// Where a lease ended without its owner's last word, the camera's status follows: DISCONNECTED (rule 17).
 // The id of a lease's announcement is made from its version, so a step that is announced again adds nothing.
 // Loop thread only.
 #pragma once
@@ -19,6 +20,8 @@
 namespace weir::control_plane {
 
 inline constexpr std::string_view kOwnIdPrefix = "weir-";  // of event ids that nobody else may use
+
+inline constexpr std::string_view kLastWill = "last_will";   // the reason of a release that the owner did not ask for
 
 struct LeaseChange {
   std::string_view what;  // granted, stolen, released, revoked, expired
@@ -46,6 +49,8 @@ class Announcer {
 
  private:
   void add(TenantId tenant, std::string routing_key, std::string event_id, json::object payload);
+  void add(Announcement announcement, json::object payload);
+  void disconnected(const LeaseChange& change);
   std::string fresh_id() const;
 
   static constexpr size_t kWaitingMax = 20'000;

@@ -46,6 +46,8 @@ class ControlPlane {
   ControlPlane(const ControlPlane&) = delete;
 
   void add_routes(net::Router& router);
+  // Tells everybody about a camera that was put into the catalog past the routes: created, updated or deleted.
+  void announce_camera(std::string_view what, const CameraRecord& camera);
   // The server's observer: counts requests and their durations.
   void observe(const net::Finished& finished);
   // What it does unasked, until the coroutine is cancelled: moves lease time on, about every lease::kTickEvery, and

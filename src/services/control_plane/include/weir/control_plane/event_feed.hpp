@@ -5,11 +5,12 @@
 // that resumes further back reads the log by itself until it has reached the window; one that was there already and
 // falls out of it is too slow and is cut off with a reason. Nobody is sent an event twice or out of order on one
 // stream, and where something was forgotten before it could be sent, a `gap` frame says so.
-// Nothing is read while nobody listens. Loop thread only.
+// Nothing is read while nobody listens or watches. Loop thread only.
 #pragma once
 
 #include "weir/base/clock.hpp"
 #include "weir/control_plane/instruments.hpp"
+#include "weir/control_plane/stream_board.hpp"
 #include "weir/event/pattern.hpp"
 #include "weir/net/http.hpp"
 #include "weir/ports/event_log.hpp"
@@ -49,6 +50,9 @@ class EventFeed {
   EventFeed(EventLog& log, Clock& clock, Instruments& instruments, size_t window_bytes)
       : log_(log), clock_(clock), instruments_(instruments), window_bytes_(window_bytes) {}
 
+  // Shows every event to `watcher` as it is read, and what was said before the last break in continuity no more. Then
+  // the reader also reads when nobody listens. Before `run`.
+  void watch(StreamBoard& watcher) { watcher_ = &watcher; }
   void wake();
   // The reader; until it is cancelled.
   boost::asio::awaitable<void> run();
@@ -83,6 +87,7 @@ class EventFeed {
   Clock& clock_;
   Instruments& instruments_;
   const size_t window_bytes_;
+  StreamBoard* watcher_ = nullptr;
 
   bool following_ = false;       // at_ and epoch_ are known
   std::int64_t epoch_ = 0;

@@ -86,6 +86,7 @@ struct Plane {
   SeenGrants seen_grants;
   Readiness readiness;
   CameraPlaces places;
+  StreamBoard streams;
   EventFeed feed;
   Announcer announcer;
 };

@@ -1,0 +1,107 @@
+#include "fleet_view.hpp"
+
+#include "print.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace weir::apps {
+
+namespace {
+
+// Workers sum their cameras up every few seconds; who says nothing for longer than this has stopped speaking.
+constexpr double kSilentAfterS = 30;
+
+bool is(const json::value& object, std::string_view field, const json::value& wanted) {
+  const json::value* found = object.is_object() ? object.get_object().if_contains(field) : nullptr;
+  return found != nullptr && *found == wanted;
+}
+
+double number(const json::value& object, std::string_view field) {
+  const json::value* found = object.is_object() ? object.get_object().if_contains(field) : nullptr;
+  return found != nullptr && found->is_number() ? found->to_number<double>() : 0;
+}
+
+// Why nobody takes a camera, as far as the runners tell.
+std::string why_pending(const FleetView& fleet, bool any_takes, bool any_room) {
+  if (fleet.live + fleet.silent == 0) return "no runner has registered";
+  if (fleet.live == 0) return "no runner is alive";
+  if (!any_takes) return "every live runner drains or is cordoned";
+  if (!any_room) return "every runner is full";
+  return "waits for a runner";
+}
+
+// "" where it streams.
+std::string why_quiet(const json::value& lease) {
+  const json::value* stream = lease.get_object().if_contains("stream");
+  if (stream == nullptr || !stream->is_object()) return "its runner has not said anything about it yet";
+  double silence = number(*stream, "age_s");
+  if (silence > kSilentAfterS) return fmt::format("its runner has said nothing about it for {:.0f} s", silence);
+  if (is(*stream, "state", "STREAMING")) return "";
+  if (const json::value* error = stream->get_object().if_contains("error"))
+    return fmt::format("{}: {}", cell(*error, "code"), cell(*error, "detail"));
+  return is(*stream, "state", "CONNECTING") ? "connecting" : "disconnected";
+}
+
+std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+}  // namespace
+
+FleetView fleet_view(const json::array& cameras, const json::array& leases, const json::array& runners) {
+  FleetView fleet;
+  bool any_takes = false, any_room = false;
+  for (const json::value& runner : runners) {
+    bool live = is(runner, "status", "active");
+    bool cordoned = is(runner, "cordoned", true), draining = !is(runner, "drain_mode", "none");
+    ++(live ? fleet.live : fleet.silent);
+    fleet.cordoned += cordoned ? 1 : 0;
+    fleet.draining += draining ? 1 : 0;
+    if (!live || cordoned || draining) continue;
+    any_takes = true;
+    any_room = any_room || number(runner, "leases_held") < number(runner, "capacity_streams");
+  }
+  std::map<std::string, const json::value*> held;
+  for (const json::value& lease : leases)
+    if (is(lease, "status", "active")) held[cell(lease, "camera_uuid")] = &lease;
+  fleet.cameras = static_cast<int>(cameras.size());
+  for (const json::value& camera : cameras) {
+    if (!is(camera, "enabled", true) || is(camera, "processing", "cluster")) continue;
+    ++fleet.enabled;
+    std::string id = cell(camera, "camera_uuid");
+    auto lease = held.find(id);
+    if (lease == held.end()) {
+      ++fleet.pending;
+      fleet.quiet.push_back({id, "", why_pending(fleet, any_takes, any_room)});
+      continue;
+    }
+    ++fleet.leased;
+    std::string reason = why_quiet(*lease->second);
+    if (reason.empty()) ++fleet.streaming;
+    else fleet.quiet.push_back({id, cell(*lease->second, "runner_id"), reason});
+  }
+  return fleet;
+}
+
+std::string verdict(const FleetView& fleet) {
+  if (fleet.enabled == 0) return "nothing to do: no camera is enabled";
+  if (fleet.quiet.empty())
+    return fleet.enabled == 1 ? "everything is all right: the one enabled camera streams"
+                              : fmt::format("everything is all right: all {} enabled cameras stream", fleet.enabled);
+  // The commonest reasons first; details of one camera stand below.
+  std::map<std::string, int> reasons;
+  for (const Quiet& quiet : fleet.quiet) {
+    bool silent = quiet.reason.find("has said nothing about it for") != std::string::npos;
+    ++reasons[silent ? "silent" : quiet.reason.substr(0, quiet.reason.find(':'))];
+  }
+  std::vector<std::pair<int, std::string>> order;
+  for (const auto& [reason, count] : reasons) order.emplace_back(-count, reason);
+  std::ranges::sort(order);
+  std::string why;
+  for (const auto& [count, reason] : order)
+    why += order.size() == 1 ? reason : fmt::format("{}{} {}", why.empty() ? "" : ", ", -count, reason);
+  int quiet = static_cast<int>(fleet.quiet.size());
+  return fmt::format("{} of {} {} not stream: {}", quiet, counted(fleet.enabled, "camera"), quiet == 1 ? "does" : "do",
+                     why);
+}
+
+}  // namespace weir::apps

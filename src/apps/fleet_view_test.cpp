@@ -1,0 +1,74 @@
+#include "fleet_view.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::apps {
+namespace {
+
+json::array parsed(const std::string& text) { return json::parse_text(text)->as_array(); }
+
+const std::string kRunner = R"([{"runner_id":"r-1","status":"active","cordoned":false,"drain_mode":"none",
+                                 "leases_held":1,"capacity_streams":9}])";
+
+std::string camera(const std::string& id, const std::string& more = R"("enabled":true)") {
+  return fmt::format(R"({{"camera_uuid":"{}",{}}})", id, more);
+}
+std::string lease(const std::string& camera, const std::string& stream) {
+  return fmt::format(R"({{"camera_uuid":"{}","status":"active","runner_id":"r-1","stream":{}}})", camera, stream);
+}
+FleetView seen(const std::vector<std::string>& cameras, const std::vector<std::string>& leases,
+               const std::string& runners = kRunner) {
+  return fleet_view(parsed(fmt::format("[{}]", fmt::join(cameras, ","))),
+                    parsed(fmt::format("[{}]", fmt::join(leases, ","))), parsed(runners));
+}
+
+TEST(FleetView, EverythingStreams_IsAllRight) {
+  FleetView fleet = seen({camera("a"), camera("b", R"("enabled":false)"),
+                          camera("c", R"("enabled":true,"processing":"cluster")")},
+                         {lease("a", R"({"state":"STREAMING","age_s":2})")});
+  EXPECT_EQ(verdict(fleet), "everything is all right: the one enabled camera streams");
+  EXPECT_EQ(fleet.cameras, 3);
+  EXPECT_EQ(fleet.enabled, 1);
+  EXPECT_EQ(fleet.streaming, 1);
+  EXPECT_EQ(verdict(seen({}, {})), "nothing to do: no camera is enabled");
+}
+
+TEST(FleetView, CamerasThatDoNotStream_HaveTheirReason) {
+  FleetView fleet = seen(
+      {camera("a"), camera("b"), camera("c"), camera("d"), camera("e"), camera("f"), camera("g")},
+      {lease("a", R"({"state":"STREAMING","age_s":2})"), lease("b", R"({"state":"STREAMING","age_s":90})"),
+       lease("c", R"({"state":"CONNECTING","age_s":1,"error":{"code":"TCP_REFUSED","detail":"nobody listens"}})"),
+       lease("d", R"({"state":"CONNECTING","age_s":1})"), lease("e", "null"),
+       lease("f", R"({"state":"DISCONNECTED","age_s":1,"error":{"code":"TCP_REFUSED","detail":"nobody at all"}})")});
+  ASSERT_EQ(fleet.quiet.size(), 6u);
+  EXPECT_EQ(fleet.quiet[0].reason, "its runner has said nothing about it for 90 s");
+  EXPECT_EQ(fleet.quiet[1].reason, "TCP_REFUSED: nobody listens");
+  EXPECT_EQ(fleet.quiet[1].runner, "r-1");
+  EXPECT_EQ(fleet.quiet[2].reason, "connecting");
+  EXPECT_EQ(fleet.quiet[3].reason, "its runner has not said anything about it yet");
+  EXPECT_EQ(fleet.quiet[5].reason, "waits for a runner");
+  EXPECT_EQ(fleet.quiet[5].runner, "");
+  EXPECT_EQ(fleet.pending, 1);
+  EXPECT_TRUE(verdict(fleet).starts_with("6 of 7 cameras do not stream: 2 TCP_REFUSED, 1 connecting, "))
+      << verdict(fleet);
+}
+
+TEST(FleetView, PendingCameras_SayWhatKeepsRunnersFromThem) {
+  auto why = [](const std::string& runners) { return verdict(seen({camera("a")}, {}, runners)); };
+  const std::string one =
+      R"([{{"status":"{}","cordoned":{},"drain_mode":"{}","leases_held":{},"capacity_streams":4}}])";
+  auto runner = [&](const char* status, bool cordoned, const char* drain, int held) {
+    return fmt::format(fmt::runtime(one), status, cordoned, drain, held);
+  };
+  EXPECT_EQ(why("[]"), "1 of 1 camera does not stream: no runner has registered");
+  EXPECT_EQ(why(runner("silent", false, "none", 0)), "1 of 1 camera does not stream: no runner is alive");
+  EXPECT_EQ(why(runner("active", true, "none", 0)),
+            "1 of 1 camera does not stream: every live runner drains or is cordoned");
+  EXPECT_EQ(why(runner("active", false, "soft", 0)),
+            "1 of 1 camera does not stream: every live runner drains or is cordoned");
+  EXPECT_EQ(why(runner("active", false, "none", 4)), "1 of 1 camera does not stream: every runner is full");
+  EXPECT_EQ(why(runner("active", false, "none", 3)), "1 of 1 camera does not stream: waits for a runner");
+}
+
+}  // namespace
+}  // namespace weir::apps

@@ -1,0 +1,34 @@
+// StreamBoard: the last word on each camera's stream, as it passed by on the event feed.
+//
+// It answers "does this camera deliver now, and if not, why?" without asking runners. It begins empty and is complete
+// after one round of the workers' summaries; it is for people to look at, and decides nothing. Loop thread only.
+#pragma once
+
+#include "weir/base/json.hpp"
+#include "weir/ports/event_log.hpp"
+
+#include <unordered_map>
+
+namespace weir::control_plane {
+
+class StreamBoard {
+ public:
+  void note(const StoredEvent& event, Instant now);
+  // Events were missed: what was said before them may be wrong.
+  void forget() { words_.clear(); }
+  // {"state","ts","age_s","fps"?,"error"? {"code","detail"}} where its present owner said something; else null.
+  json::value about(const lease::LeaseRow& row, Instant now) const;
+
+ private:
+  struct Word {
+    std::int64_t version = 0;
+    Instant heard{};
+    std::string state, ts;
+    std::optional<double> fps = {};
+    std::string code, detail;  // of the last error, until it streams
+  };
+  static constexpr size_t kMax = 200'000;
+  std::unordered_map<CameraId, Word> words_;
+};
+
+}  // namespace weir::control_plane

@@ -1,0 +1,52 @@
+#include "weir/control_plane/stream_board.hpp"
+
+namespace weir::control_plane {
+
+namespace {
+std::string text_of(const json::object& object, std::string_view name) {
+  const json::value* found = object.if_contains(name);
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+}
+}  // namespace
+
+void StreamBoard::note(const StoredEvent& event, Instant now) {
+  bool status = event.routing_key.starts_with("stream.status.");
+  if (event.topic != kStatusTopic || !(status || event.routing_key.starts_with("stream.error."))) return;
+  auto payload = json::parse_text(event.payload);
+  if (!payload || !payload->is_object()) return;
+  const json::object& said = payload->get_object();
+  const json::value* version = said.if_contains("lease_version");
+  std::string camera = text_of(said, "camera_uuid");
+  if (camera.empty() || version == nullptr || !version->is_int64()) return;
+  if (words_.size() >= kMax) words_.clear();
+  Word& word = words_[CameraId::trusted(camera)];
+  // A new owner has nothing to do with what went wrong for the old one; a rotation keeps no error alive for long.
+  if (version->get_int64() != word.version) word = {};
+  word.version = version->get_int64();
+  word.heard = now;
+  word.ts = text_of(said, "ts");
+  if (!status) {
+    word.code = text_of(said, "code");
+    word.detail = text_of(said, "detail");
+    return;
+  }
+  word.state = text_of(said, "state");
+  const json::value* fps = said.if_contains("fps");
+  word.fps = fps != nullptr && fps->is_number() ? std::optional(fps->to_number<double>()) : std::nullopt;
+  if (word.state == "STREAMING") word.code.clear(), word.detail.clear();
+}
+
+json::value StreamBoard::about(const lease::LeaseRow& row, Instant now) const {
+  auto found = words_.find(row.camera);
+  // Rotations stay within a tenure: what was said since its grant is its owner's.
+  if (found == words_.end() || found->second.version < row.grant.n || row.released) return nullptr;
+  const Word& word = found->second;
+  json::object out{{"state", word.state.empty() ? json::value(nullptr) : json::value(word.state)},
+                   {"ts", word.ts},
+                   {"age_s", seconds(now - word.heard)}};
+  if (word.fps) out["fps"] = *word.fps;
+  if (!word.code.empty()) out["error"] = json::object{{"code", word.code}, {"detail", word.detail}};
+  return out;
+}
+
+}  // namespace weir::control_plane

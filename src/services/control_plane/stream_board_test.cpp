@@ -1,0 +1,64 @@
+#include "weir/control_plane/stream_board.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::control_plane {
+namespace {
+
+class Board : public testing::Test {
+ protected:
+  void said(const std::string& kind, std::int64_t version, const std::string& more) {
+    StoredEvent event;
+    event.topic = kStatusTopic;
+    event.routing_key = fmt::format("stream.{}.t.s.c-1", kind);
+    event.payload = fmt::format(
+        R"({{"camera_uuid":"c-1","lease_version":{},"ts":"2026-01-31T09:05:07.123Z",{}}})", version, more);
+    board.note(event, Instant{});
+  }
+  json::value about(std::int64_t grant, bool released = false) const {
+    lease::LeaseRow row{CameraId::trusted("c-1")};
+    row.grant = lease::Version{grant};
+    row.released = released;
+    return board.about(row, Instant{} + 3s);
+  }
+  StreamBoard board;
+};
+
+TEST_F(Board, SaysWhatTheOwnerSaidLast_AndWhyItDoesNotStream) {
+  EXPECT_TRUE(about(5).is_null());
+  said("status", 5, R"("state":"CONNECTING")");
+  said("error", 5, R"("code":"TCP_REFUSED","detail":"nobody listens there")");
+  EXPECT_EQ(about(5).at("state").as_string(), "CONNECTING");
+  EXPECT_EQ(about(5).at("error").at("code").as_string(), "TCP_REFUSED");
+  EXPECT_EQ(about(5).at("age_s").to_number<double>(), 3);
+  said("status", 6, R"("state":"STREAMING","fps":5.5)");
+  EXPECT_EQ(about(5).at("state").as_string(), "STREAMING") << "a rotation stays within the tenure";
+  EXPECT_EQ(about(5).at("fps").as_double(), 5.5);
+  EXPECT_FALSE(about(5).as_object().contains("error"));
+}
+
+TEST_F(Board, WordsOfAFormerOwner_AndOfNobody_AreNotTold) {
+  said("status", 5, R"("state":"STREAMING")");
+  EXPECT_TRUE(about(7).is_null()) << "another grant";
+  EXPECT_TRUE(about(5, true).is_null()) << "released";
+  board.forget();
+  EXPECT_TRUE(about(5).is_null());
+}
+
+TEST_F(Board, WhatIsNotAStatus_IsPassedOver) {
+  for (auto [topic, key, payload] :
+       {std::tuple{"detections.topic", "detections.t.s.c-1", R"({"camera_uuid":"c-1","lease_version":5})"},
+        {"status.topic", "stream.status.t.s.c-1", "no JSON"},
+        {"status.topic", "stream.status.t.s.c-1", R"([1])"},
+        {"status.topic", "stream.status.t.s.c-1", R"({"camera_uuid":7,"lease_version":"x"})"}}) {
+    StoredEvent event;
+    event.topic = topic;
+    event.routing_key = key;
+    event.payload = payload;
+    board.note(event, Instant{});
+    EXPECT_TRUE(about(5).is_null()) << payload;
+  }
+}
+
+}  // namespace
+}  // namespace weir::control_plane
