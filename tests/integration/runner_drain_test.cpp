@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ranges>
 
 namespace weir::test {
 namespace {
@@ -21,7 +22,10 @@ class RunnerDrain : public FleetTest {
                                                         .camera = {{"model", {{"detector", "none"}}}},
                                                         .runner_flags = {"--status-summary-interval-s", "0.5"},
                                                         .postgres = postgres()});
-    fleet_->add("r1");
+  }
+  // The cameras are at r1; r2 has room for them all, and both have an idle worker.
+  void start(std::vector<std::string> flags = {}) {
+    fleet_->add("r1", std::move(flags));
     ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
     fleet_->add("r2", {"--deployment-version", "next"});
     ASSERT_TRUE(eventually(10s, [&] { return fleet_->runner("r2").workers().size() == 1; }));
@@ -34,6 +38,39 @@ class RunnerDrain : public FleetTest {
       return std::ranges::none_of(fleet_->cameras(),
                                   [&](const auto& camera) { return fleet_->history().captures(camera).empty(); });
     }));
+  }
+  WallTime drain(const std::string& mode) {
+    WallTime now = wall_now();
+    Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", mode}},
+                                       fleet_->plane().token("admin"));
+    EXPECT_EQ(asked.status, 200) << asked.text;
+    return now;
+  }
+  // When leases ended at r1 ("lease.released") or began at r2 ("lease.granted"), by camera.
+  std::map<std::string, WallTime> times_of(const std::string& kind, const std::string& runner) {
+    fleet_->history().read(fleet_->plane());
+    std::map<std::string, WallTime> times;
+    for (const Accepted& event : fleet_->history().events())
+      if (event.kind == kind && event.runner == runner) times[event.camera] = event.stored;
+    return times;
+  }
+  // Two by two, no sooner than the interval after the two before, and only when r2 has taken those.
+  void expect_batches_of_two(Duration interval) {
+    auto released = times_of("lease.released", "r1"), taken = times_of("lease.granted", "r2");
+    ASSERT_EQ(released.size(), 6u);
+    ASSERT_EQ(taken.size(), 6u);
+    std::vector<std::pair<WallTime, WallTime>> each;
+    for (const auto& [camera, time] : released) each.emplace_back(time, taken.at(camera));
+    std::ranges::sort(each);
+    for (const auto& [left, then] : each)
+      std::printf("drain: released after %.2f s, taken after %.2f s\n", seconds(left - each[0].first),
+                  seconds(then - each[0].first));
+    for (size_t batch = 2; batch < each.size(); batch += 2) {
+      EXPECT_GT(seconds(each[batch].first - each[batch - 2].first), seconds(interval) - 0.3);
+      EXPECT_GT(each[batch].first, std::max(each[batch - 2].second, each[batch - 1].second)) << "nobody had taken it";
+    }
+    for (size_t batch = 0; batch < each.size(); batch += 2)
+      EXPECT_LT(seconds(each[batch + 1].first - each[batch].first), seconds(interval) / 2) << "not a batch";
   }
   // From the last picture that the old owner spoke of to the new owner's STREAMING.
   void expect_small_gaps() {
@@ -64,16 +101,16 @@ class RunnerDrain : public FleetTest {
 
 // The new version has joined; the old one is drained, and stopped afterwards.
 TEST_P(RunnerDrain, Soft_HandsEverythingOver_AndTheRunnerStaysWithoutCameras_UntilItIsStopped) {
+  ASSERT_NO_FATAL_FAILURE(start({"--drain-batch", "2", "--drain-interval-s", "1.5"}));
   std::vector<int> workers = fleet_->runner("r1").workers();
-  Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", "soft"}},
-                                     fleet_->plane().token("admin"));
-  ASSERT_EQ(asked.status, 200) << asked.text;
+  drain("soft");
   ASSERT_TRUE(fleet_->all_stream(25s, {"r2"})) << fleet_->report();
   Runner& r1 = fleet_->runner("r1");
   EXPECT_TRUE(eventually(20s, [&] { return r1.workers().empty(); })) << fleet_->report();
   EXPECT_EQ(r1.state()["owned"], 0);
   signal_all({r1.parent()}, SIGTERM);
   EXPECT_EQ(r1.wait(5s), 0) << r1.log();
+  expect_batches_of_two(1500ms);
   expect_clean_exits(workers);
   expect_small_gaps();
 }
@@ -83,6 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, RunnerDrain, ::testing::Values("Sqlite", "Postg
 class RunnerDrainOnSqlite : public RunnerDrain {};
 
 TEST_P(RunnerDrainOnSqlite, Sigterm_HandsEverythingOver_AndEndsWithZero) {
+  ASSERT_NO_FATAL_FAILURE(start());
   Runner& r1 = fleet_->runner("r1");
   std::vector<int> processes = r1.processes(), workers = r1.workers();
   signal_all({r1.parent()}, SIGTERM);
@@ -95,6 +133,7 @@ TEST_P(RunnerDrainOnSqlite, Sigterm_HandsEverythingOver_AndEndsWithZero) {
 
 // As a service manager does.
 TEST_P(RunnerDrainOnSqlite, SigtermToEveryProcessAtOnce_EndsThemAllWithZero_AndNothingIsHeld) {
+  ASSERT_NO_FATAL_FAILURE(start());
   Runner& r1 = fleet_->runner("r1");
   std::vector<int> workers = r1.workers();
   signal_all(r1.processes(), SIGTERM);
@@ -107,10 +146,16 @@ TEST_P(RunnerDrainOnSqlite, SigtermToEveryProcessAtOnce_EndsThemAllWithZero_AndN
   fleet_->history().expect_one_voice();
 }
 
+// In batches it would take almost a minute.
 TEST_P(RunnerDrainOnSqlite, Hard_LetsGoOfEverythingAtOnce) {
-  Reply asked = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"drain_mode", "hard"}},
-                                     fleet_->plane().token("admin"));
-  ASSERT_EQ(asked.status, 200) << asked.text;
+  ASSERT_NO_FATAL_FAILURE(start({"--drain-batch", "1", "--drain-interval-s", "10"}));
+  WallTime asked = drain("hard");
+  std::map<std::string, WallTime> released;
+  ASSERT_TRUE(eventually(3s, [&] { return (released = times_of("lease.released", "r1")).size() == 6; }))
+      << fleet_->report();
+  auto [first, last] = std::ranges::minmax(released | std::views::values);
+  std::printf("hard drain: released after %.2f to %.2f s\n", seconds(first - asked), seconds(last - asked));
+  EXPECT_LT(seconds(last - asked), 3);
   ASSERT_TRUE(fleet_->all_stream(10s, {"r2"})) << fleet_->report();
   EXPECT_TRUE(eventually(5s, [&] { return fleet_->runner("r1").workers().empty(); }));
   fleet_->history().read(fleet_->plane());
