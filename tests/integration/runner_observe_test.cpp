@@ -27,14 +27,21 @@ class RunnerObserve : public ::testing::Test {
     ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   }
   Runner& runner() { return fleet_->runner("r1"); }
+  // From now on its password is wrong.
+  void break_camera() { fleet_->camsim().fault("cam-2", {{"kind", "unauthorized"}}); }
   std::unique_ptr<RunnerFleet> fleet_;
 };
 
 const char* const kRunnerMetrics[] = {
     "streams_desired_total", "active_leases_total", "streams_pending_total",     "runner_streams_owned",
     "runner_shards",         "drain_in_progress",   "process_cpu_seconds_total", "process_resident_memory_bytes"};
-const char* const kWorkerMetrics[] = {"stream_up",    "last_frame_age_seconds",           "stream_fps",
-                                      "pipeline_fps", "inference_latency_seconds_bucket", "e2e_latency_seconds_bucket"};
+const char* const kWorkerMetrics[] = {"stream_up",
+                                      "last_frame_age_seconds",
+                                      "stream_fps",
+                                      "stream_errors_total",
+                                      "pipeline_fps",
+                                      "inference_latency_seconds_bucket",
+                                      "e2e_latency_seconds_bucket"};
 
 // Every line of the text format: a comment, or name{labels} value.
 void expect_text_format(const std::string& text) {
@@ -74,7 +81,7 @@ TEST_F(RunnerObserve, HeartbeatsEverySecond_SummariesEveryFive) {
   }
 }
 
-TEST_F(RunnerObserve, MetricsOfRunnerAndWorkers_AreAllThere_InTheTextFormat) {
+TEST_F(RunnerObserve, MetricsOfRunnerAndWorkers_AreAllThere_InTheTextFormat_AndNameABrokenCamera) {
   Reply own;
   EXPECT_TRUE(eventually(5s, [&] {
     own = runner().get("/metrics");
@@ -85,7 +92,16 @@ TEST_F(RunnerObserve, MetricsOfRunnerAndWorkers_AreAllThere_InTheTextFormat) {
 
   ASSERT_TRUE(eventually(10s, [&] { return runner().camera("cam-1").contains("last_detection"); })) << fleet_->report();
   std::string shard(runner().camera("cam-1")["shard_id"].as_string());
-  Reply worker = runner().get(fmt::format("/workers/{}/metrics", shard));
+  break_camera();
+  Reply worker;
+  EXPECT_TRUE(eventually(5s, [&] {
+    worker = runner().get(fmt::format("/workers/{}/metrics", shard));
+    return worker.text.find(R"(stream_errors_total{camera_uuid="cam-2",code="RTSP_AUTH_FAILED"} )") !=
+               std::string::npos &&
+           worker.text.find("stream_up{camera_uuid=\"cam-2\"} 0") != std::string::npos;
+  })) << worker.text;
+  EXPECT_NE(worker.text.find("stream_up{camera_uuid=\"cam-1\"} 1"), std::string::npos) << "the other streams";
+  EXPECT_EQ(worker.text.find("stream_errors_total{camera_uuid=\"cam-1\""), std::string::npos);
   ASSERT_EQ(worker.status, 200) << worker.text;
   expect_text_format(worker.text);
   for (const char* name : kWorkerMetrics) EXPECT_TRUE(has_sample(worker.text, name)) << name;
@@ -121,12 +137,23 @@ TEST_F(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
     ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
     ::_exit(127);
   }
-  auto knows = [&](const std::string& name) {
+  break_camera();
+  auto query = [&](const std::string& name) -> boost::json::array {
     Reply reply = get_from(fmt::format("http://127.0.0.1:{}", port), "/api/v1/query?query=" + name);
-    return reply.body.is_object() && reply.status == 200 && !reply.body.at("data").at("result").as_array().empty();
+    return reply.body.is_object() && reply.status == 200 ? reply.body.at("data").at("result").as_array()
+                                                         : boost::json::array();
   };
+  auto knows = [&](const std::string& name) { return !query(name).empty(); };
   for (const auto& names : {std::span<const char* const>(kRunnerMetrics), std::span<const char* const>(kWorkerMetrics)})
     for (const char* name : names) EXPECT_TRUE(eventually(20s, [&] { return knows(name); })) << name;
+  size_t targets = runner().get("/sd/prometheus").body.as_array().size();
+  EXPECT_EQ(targets, 3u) << "the runner, its worker and the idle one";
+  boost::json::array up;
+  EXPECT_TRUE(eventually(10s, [&] {
+    up = query("up");
+    auto is_up = [](const auto& each) { return each.at("value").at(1) == "1"; };
+    return up.size() == targets && std::ranges::all_of(up, is_up);
+  })) << boost::json::serialize(up);
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
 }

@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 namespace weir::test {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kInterval = 0.1;
 const std::string kSmall = "width=384,height=288,fps=10,keyframe_s=1,seconds=10";
 
 class RunnerReconfigure : public FleetTest {
@@ -85,6 +87,12 @@ class RunnerReconfigure : public FleetTest {
     see_more(15);
     began_ = wall_now();
   }
+  // Pictures that a camera has sent and its worker has not decoded: a few from before it played, and one that is missed
+  // later stays missing. What is on its way is not counted if one looks for a while.
+  int missed(const std::string& camera) {
+    double decoded = fleet_->runner("r1").number(camera, "decoded");
+    return static_cast<int>(fleet_->camsim().about(camera).at("frames_sent").to_number<double>() - decoded);
+  }
   void see_more(size_t pictures) {
     std::map<std::string, size_t> before;
     for (const char* camera : {"cam-1", "cam-2"}) before[camera] = fleet_->history().captures(camera).size();
@@ -101,15 +109,30 @@ class RunnerReconfigure : public FleetTest {
     fleet_->history().expect_one_voice();
     for (const char* camera : {"cam-1", "cam-2"}) {
       std::vector<WallTime> captures = fleet_->history().captures(camera);
-      Duration gap{}, usual{};
-      for (size_t i = 1; i < captures.size(); ++i) {
-        Duration& longest = captures[i] < began_ ? usual : gap;
-        longest = std::max<Duration>(longest, captures[i] - captures[i - 1]);
-      }
-      std::printf("%s: longest gap %.0f ms, %.0f ms before\n", camera, seconds(gap) * 1e3, seconds(usual) * 1e3);
-      // A busy machine delivers some frames late without any change, too.
-      EXPECT_LE(seconds(gap), std::max(0.1, seconds(usual)) + 0.2) << camera;
+      Duration gap{};
+      for (size_t i = 1; i < captures.size(); ++i)
+        if (captures[i] > began_) gap = std::max<Duration>(gap, captures[i] - captures[i - 1]);
+      std::printf("%s: longest gap %.0f ms\n", camera, seconds(gap) * 1e3);
+      EXPECT_LE(seconds(gap), kInterval + 0.2) << camera;
     }
+  }
+
+  // A third camera brings another worker; what these must wait for it counts from then on.
+  void expect_handed_over(const std::vector<std::string>& cameras) {
+    auto before = fleet_->versions();
+    WallTime asked = wall_now();
+    EXPECT_LT(add(3, 3), 5);
+    EXPECT_TRUE(settled()) << fleet_->report();
+    EXPECT_TRUE(fleet_->runner("r1").logged("rollout.done")) << fleet_->report();
+    EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
+    fleet_->history().read(fleet_->plane());
+    for (const std::string& camera : cameras) {
+      auto again = fleet_->history().streaming_above(camera, before[camera]);
+      ASSERT_TRUE(again) << camera << " did not move";
+      std::printf("%s: streams at the new worker after %.2f s\n", camera.c_str(), seconds(*again - asked));
+      EXPECT_LT(seconds(*again - asked), 5) << camera;
+    }
+    fleet_->history().expect_one_voice();
   }
 
   std::string program_ = WEIR_BINARY;
@@ -117,9 +140,12 @@ class RunnerReconfigure : public FleetTest {
   WallTime began_{};
 };
 
-TEST_P(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersAreNeitherDialledNorRenamed) {
-  start(14, 3, {{"model", {{"detector", "none"}}}});
+TEST_P(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersMissNoPictureAndAreNeitherDialledNorRenamed) {
+  start(14, 3, {{"model", {{"detector", "none"}}}, {"decode", "full"}, {"motion_gating", {{"enabled", false}}}});
   auto versions = fleet_->versions();
+  std::map<std::string, int> missed_before{{"cam-1", 1000}, {"cam-2", 1000}, {"cam-3", 1000}};
+  for (Instant until = boot_now() + 1500ms; boot_now() < until;)
+    for (auto& [camera, least] : missed_before) least = std::min(least, missed(camera));
   double one = add(4, 4);
   double ten = add(5, 14);
   std::printf("live: one camera streams after %.2f s, the last of ten after %.2f s\n", one, ten);
@@ -129,13 +155,13 @@ TEST_P(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersAreNeitherDialledNor
   remove(5, 14);
   auto now = fleet_->versions();
   auto dialled = dials();
-  Runner& runner = fleet_->runner("r1");
   for (const char* camera : {"cam-1", "cam-2", "cam-3"}) {
     EXPECT_EQ(dialled[camera], 1) << camera;
     EXPECT_EQ(now[camera], versions[camera]) << camera;
-    double received = runner.number(camera, "received"),
-           sent = fleet_->camsim().about(camera).at("frames_sent").to_number<double>();
-    EXPECT_NEAR(received, sent, 15) << camera << " missed frames";
+    EXPECT_LT(missed_before[camera], 5) << camera;
+    int missed_now = 0;
+    EXPECT_TRUE(eventually(5s, [&] { return (missed_now = missed(camera)) <= missed_before[camera]; }))
+        << camera << " missed " << missed_now - missed_before[camera];
   }
 }
 
@@ -156,7 +182,27 @@ TEST_P(RunnerReconfigureOnSqlite, BlueGreen_CamerasThatStay_HaveNoGapOverAFrameA
   expect_no_gap();
 }
 
-TEST_P(RunnerReconfigureOnSqlite, AnotherWorkerProgramInstalled_ReplacesTheWorkers_WithoutAGap) {
+TEST_P(RunnerReconfigureOnSqlite, AnotherDetectorForOneCamera_ComesWithANewWorker_AndTheOthersHaveNoGap) {
+  start_seen(3);
+  Runner& runner = fleet_->runner("r1");
+  add(3, 3, {{"model", {{"detector", "none"}}}, {"max_fps", 2}});
+  int old = runner.worker_of("cam-1");
+  EXPECT_EQ(runner.worker_of("cam-3"), old);
+  WallTime changed = wall_now();
+  Reply reply = fleet_->plane().call(net::Method::patch, "/v1/cameras/cam-3", {{"model", {{"detector", "tflite"}}}},
+                                     fleet_->plane().token("admin"));
+  ASSERT_EQ(reply.status, 200) << reply.text;
+  EXPECT_TRUE(eventually(10s, [&] {
+    fleet_->history().read(fleet_->plane());
+    return fleet_->history().count("detections", "cam-3") > 0;
+  })) << fleet_->report();
+  std::printf("another detector: it saw something after %.2f s\n", seconds(wall_now() - changed));
+  EXPECT_LT(seconds(wall_now() - changed), 5);
+  EXPECT_TRUE(eventually(10s, [&] { return ended(old); })) << "a worker keeps its detectors";
+  expect_no_gap();
+}
+
+TEST_P(RunnerReconfigureOnSqlite, AnotherWorkerProgramInstalled_ReplacesTheWorkers_WithoutAGap_UnlessItDoesNotStart) {
   TempDir installed;
   for (const char* file : {WEIR_BINARY, WEIR_WORKER}) fs::copy(file, installed.path());
   program_ = installed.path() + "/weir";
@@ -164,6 +210,15 @@ TEST_P(RunnerReconfigureOnSqlite, AnotherWorkerProgramInstalled_ReplacesTheWorke
   start_seen(2);
   Runner& runner = fleet_->runner("r1");
   int old = runner.worker_of("cam-1");
+  auto versions = fleet_->versions();
+  std::ofstream(worker + ".new") << "#!/bin/sh\nexit 10\n";
+  fs::permissions(worker + ".new", fs::perms::owner_all);
+  fs::rename(worker + ".new", worker);
+  EXPECT_TRUE(eventually(20s, [&] { return runner.logged("\"event\":\"rollout.given_up\""); })) << fleet_->report();
+  EXPECT_EQ(runner.worker_of("cam-1"), old);
+  EXPECT_EQ(fleet_->versions(), versions) << "nothing was moved";
+  see_more(10);
+
   fs::copy(WEIR_WORKER, worker + ".new");
   fs::rename(worker + ".new", worker);
   EXPECT_TRUE(eventually(40s, [&] { return runner.logged("\"event\":\"rollout.done\""); })) << fleet_->report();
@@ -183,14 +238,7 @@ TEST_P(RunnerReconfigureOnSqlite, BlueGreen_CameraWithOneSession_IsHandedOver_Wi
   start(3, 2, {{"model", {{"detector", "none"}}}, {"max_sessions", 1}}, {"--rollout", "bluegreen"});
   for (const char* camera : {"cam-1", "cam-2"})
     fleet_->camsim().fault(camera, {{"kind", "max_sessions"}, {"sessions", 1}});
-  auto before = fleet_->versions();
-  add(3, 3);
-  EXPECT_TRUE(settled()) << fleet_->report();
-  EXPECT_TRUE(fleet_->runner("r1").logged("rollout.done")) << fleet_->report();
-  EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
-  fleet_->history().read(fleet_->plane());
-  for (const char* camera : {"cam-1", "cam-2"})
-    EXPECT_TRUE(fleet_->history().streaming_above(camera, before[camera])) << camera << " did not move";
+  expect_handed_over({"cam-1", "cam-2"});
   boost::json::value all = fleet_->camsim().dials();
   for (const auto& dial : all.at("dials").as_array())
     EXPECT_NE(dial.at("outcome"), "453") << "a second session was asked for";
@@ -199,10 +247,8 @@ TEST_P(RunnerReconfigureOnSqlite, BlueGreen_CameraWithOneSession_IsHandedOver_Wi
 TEST_P(RunnerReconfigureOnSqlite, BlueGreen_CameraThatTurnsOutToAllowOneSession_Survives) {
   start(3, 2, {{"model", {{"detector", "none"}}}}, {"--rollout", "bluegreen"});
   fleet_->camsim().fault("cam-1", {{"kind", "max_sessions"}, {"sessions", 1}});
-  add(3, 3);
-  EXPECT_TRUE(settled()) << fleet_->report();
+  expect_handed_over({"cam-1"});
   EXPECT_TRUE(fleet_->runner("r1").logged("camera.few_sessions")) << fleet_->report();
-  EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, RunnerReconfigureOnSqlite, ::testing::Values("Sqlite"), store_name);

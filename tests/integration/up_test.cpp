@@ -3,6 +3,9 @@
 #include "shard.hpp"
 #include "stall.hpp"
 
+#include "weir/base/clock.hpp"
+#include "weir/base/json.hpp"
+
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -97,6 +100,38 @@ class WeirUp : public ::testing::Test {
     if (part("footage/vtest.avi").empty() || part("lib/libtensorflowlite_c.so").empty())
       GTEST_SKIP() << "footage or model could not be fetched";
   }
+  // What `weir` answers in another terminal.
+  std::string ask(const std::string& command) {
+    std::string folder = folder_.path(), out = folder + "/said";
+    int code = std::system(fmt::format("{} {} --state-dir {}/state >{} 2>&1", WEIR_BINARY, command, folder, out).c_str());
+    EXPECT_EQ(code, 0) << command << text_of(out);
+    return text_of(out);
+  }
+  // The cameras that were said to stream since then, and after how many seconds first.
+  std::map<std::string, double> streaming_since(WallTime then) {
+    std::map<std::string, double> after;
+    std::istringstream lines(ask("events 'stream.status.#' --after 0 --json"));
+    for (std::string line; std::getline(lines, line);) {
+      auto event = json::parse_text(line);
+      if (!event) continue;
+      const auto& payload = event->at("payload").as_object();
+      auto ts = from_iso(std::string(payload.at("ts").as_string()));
+      if (payload.at("state") == "STREAMING" && ts && *ts > then)
+        after.emplace(payload.at("camera_uuid").as_string(), seconds(*ts - then));
+    }
+    return after;
+  }
+  void expect_streaming_again(size_t cameras, WallTime then, double limit_s, const char* what) {
+    std::map<std::string, double> after;
+    EXPECT_TRUE(eventually(20s, [&] {
+      after = streaming_since(then);
+      return after.size() == cameras;
+    })) << what;
+    for (const auto& [camera, time] : after) {
+      std::printf("%s: %s streams again after %.2f s\n", what, camera.c_str(), time);
+      EXPECT_LT(time, limit_s) << camera << " after " << what;
+    }
+  }
   TempDir folder_;
 };
 
@@ -109,10 +144,13 @@ TEST_F(WeirUp, Demo_ShowsPeopleBeingDetected_OutlivesKilledWorkersAndManagers_An
   for (const char* killed : {"weir-worker", "--manager"}) {
     std::vector<int> before = up.children_with(killed);
     ASSERT_FALSE(before.empty());
-    size_t shown = up.out().size();
+    WallTime then = wall_now();
     signal_all(before, SIGKILL);
-    EXPECT_TRUE(eventually(30s, [&] {
-      return !up.children_with(killed).empty() && up.out().find("saw ", shown) != std::string::npos;
+    expect_streaming_again(2, then, 5, killed);
+    size_t shown = up.out().size();
+    EXPECT_TRUE(eventually(15s, [&] {
+      return up.out().find("demo-1: saw ", shown) != std::string::npos &&
+             up.out().find("demo-2: saw ", shown) != std::string::npos;
     })) << killed << up.out() << up.err();
   }
 
@@ -135,6 +173,35 @@ TEST_F(WeirUp, KilledHard_LeavesNothingBehind_AndStreamsAtOnceWhenStartedAgain) 
   size_t shown = up->out().size();
   up = std::make_unique<Up>(folder_, std::vector<std::string>{"--demo", "1", "--lease-ttl-s", "30"});
   EXPECT_TRUE(eventually(15s, [&] { return streams(shown); })) << "after a TTL, or never\n" << up->out() << up->err();
+}
+
+TEST_F(WeirUp, StoppedAndStartedAgain_KnowsItsCameras_AndStreamsThemAtOnce) {
+  Camsim camsim(folder_, std::vector<std::string>(2, "width=384,height=288,fps=10,keyframe_s=1,seconds=10"));
+  std::ofstream(folder_.path() + "/cameras.csv") << "camera_uuid,tenant_id,site_id,rtsp_url,name\ngate,t1,s1,"
+                                                 << camsim.url("cam-1") << ",Gate\nyard,t1,s1," << camsim.url("cam-2")
+                                                 << ",Yard\n";
+  auto streams = [](const Up& up, size_t from) {
+    return up.out().find("gate: STREAMING", from) != std::string::npos &&
+           up.out().find("yard: STREAMING", from) != std::string::npos;
+  };
+  std::string cameras, events;
+  {
+    Up up(folder_, {"--cameras", folder_.path() + "/cameras.csv"});
+    ASSERT_TRUE(eventually(30s, [&] { return streams(up, 0); })) << up.out() << up.err();
+    cameras = ask("camera list --json");
+    events = ask("events 'stream.status.#' --after 0 --json");
+    up.signal(SIGINT);
+    EXPECT_EQ(up.wait(20s), 0) << up.err();
+  }
+  EXPECT_NE(cameras.find("Gate"), std::string::npos) << cameras;
+  fs::remove(folder_.path() + "/cameras.csv");
+  size_t shown = text_of(folder_.path() + "/up.out").size();
+  WallTime then = wall_now();
+  Up up(folder_, {});
+  ASSERT_TRUE(eventually(15s, [&] { return streams(up, shown); })) << up.out() << up.err();
+  expect_streaming_again(2, then, 5, "a restart");
+  EXPECT_EQ(ask("camera list --json"), cameras);
+  EXPECT_TRUE(ask("events 'stream.status.#' --after 0 --json").starts_with(events)) << "what was said before is kept";
 }
 
 TEST_F(WeirUp, CameraPassword_StandsNowhereThatOthersCanRead) {
@@ -161,12 +228,6 @@ TEST_F(WeirUp, CameraPassword_StandsNowhereThatOthersCanRead) {
       EXPECT_EQ(text_of(fmt::format("/proc/{}/{}", pid, file)).find(canary), std::string::npos) << pid << " " << file;
   EXPECT_EQ(up.out().find(canary), std::string::npos);
   EXPECT_EQ(up.err().find(canary), std::string::npos) << "in the log";
-  auto ask = [&](const std::string& command) {
-    std::string out = folder_.path() + "/said";
-    int code = std::system(fmt::format("{} {} --state-dir {}/state >{} 2>&1", WEIR_BINARY, command, folder_.path(), out).c_str());
-    EXPECT_EQ(code, 0) << command << text_of(out);
-    return text_of(out);
-  };
   std::string events = ask("events --after 0 --json");
   EXPECT_NE(events.find("RTSP_AUTH_FAILED"), std::string::npos) << events.substr(0, 2000);
   EXPECT_EQ(events.find(canary), std::string::npos) << "in an event";

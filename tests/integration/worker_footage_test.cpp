@@ -5,6 +5,7 @@
 #include "stall.hpp"
 
 #include "weir/base/clock.hpp"
+#include "weir/base/json.hpp"
 #include "weir/camsim/loop.hpp"
 #include "weir/camsim/stamp.hpp"
 #include "weir/ffmpeg/source.hpp"
@@ -27,6 +28,9 @@ Result<std::unique_ptr<Detector>> real_detector() {
   return tflite::make({part("lib/libtensorflowlite_c.so"), part("models/efficientdet-lite0.tflite")}, 1);
 }
 
+// Near the threshold of 0.3 one of two runs may report what the other does not, and codec noise makes it come and go.
+constexpr double kCertain = 0.36;
+
 double overlap(const Box& a, const Box& b) {
   double w = std::min(a.x2, b.x2) - std::max(a.x1, b.x1), h = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
   if (w <= 0 || h <= 0) return 0;
@@ -40,12 +44,17 @@ bool same_thing(const Detection& a, const Detection& b) {
 
 std::vector<std::string> profiles(std::initializer_list<std::string> each) { return each; }
 
-// What was seen in which frame of the loop. Any thread.
+// What was seen in which frame of the loop, and which picture of the stream that was. Any thread.
 class Notebook {
  public:
-  void write(int number, std::vector<Detection> seen) {
+  void write(int number, std::int64_t picture, std::vector<Detection> seen) {
     std::lock_guard guard(mutex_);
     seen_[number] = std::move(seen);
+    numbers_[picture] = number;
+  }
+  std::map<std::int64_t, int> numbers() const {
+    std::lock_guard guard(mutex_);
+    return numbers_;
   }
   std::map<int, std::vector<Detection>> all() const {
     std::lock_guard guard(mutex_);
@@ -55,6 +64,7 @@ class Notebook {
  private:
   mutable std::mutex mutex_;
   std::map<int, std::vector<Detection>> seen_;
+  std::map<std::int64_t, int> numbers_;
 };
 
 // The real detector, with a note of every frame by the number in its pixels.
@@ -66,7 +76,7 @@ class NotingDetector final : public Detector {
     auto found = real_->detect(looks);
     for (size_t i = 0; found && i < looks.size(); ++i)
       if (auto stamp = camsim::read_stamp(looks[i].picture->luma(), looks[i].picture->luma_stride()))
-        notes_->write(stamp->number, (*found)[i]);
+        notes_->write(stamp->number, looks[i].picture->number, (*found)[i]);
     return found;
   }
 
@@ -196,6 +206,28 @@ class Footage : public ::testing::Test {
     return seen;
   }
 
+  // The persons of all detections that the bus was given, by the frame of the loop.
+  std::map<int, std::vector<Box>> reported_persons(const Notebook& notes) {
+    std::map<int, std::vector<Box>> said;
+    std::lock_guard guard(heard_->mutex);
+    auto numbers = notes.numbers();
+    for (const OutgoingEvent& event : heard_->events) {
+      if (event.topic != kDetectionsTopic) continue;
+      auto payload = json::parse_text(event.payload);
+      EXPECT_TRUE(payload) << event.payload;
+      auto number = numbers.find(payload->at("frame_id").as_int64());
+      EXPECT_NE(number, numbers.end()) << "a picture that the detector has not seen: " << event.payload;
+      if (number == numbers.end()) continue;
+      for (const json::value& one : payload->at("detections").as_array()) {
+        if (one.at("class") != "person") continue;
+        const json::value& box = one.at("bbox_xyxy");
+        auto edge = [&](size_t i) { return box.at(i).to_number<double>(); };
+        said[number->second].push_back({edge(0), edge(1), edge(2), edge(3)});
+      }
+    }
+    return said;
+  }
+
   TempDir folder_;
   asio::io_context io_{1};
   RealClock clock_;
@@ -208,12 +240,12 @@ class Footage : public ::testing::Test {
 
 // Persons that the offline run sees for a second or more: followed from frame to frame by their overlap.
 struct Walk {
-  Box last;
-  int first = 0, until = 0;
-  std::vector<int> frames;
+  std::map<int, Box> frames;
+  const Box& last() const { return frames.rbegin()->second; }
 };
 std::vector<Walk> long_walks(const std::map<int, std::vector<Detection>>& offline, int frames_min) {
   std::vector<Walk> open, done;
+  auto person = [](const Detection& seen) { return seen.label == "person" && seen.score >= kCertain; };
   for (const auto& [number, seen] : offline) {
     std::vector<Walk> next;
     std::vector<bool> used(seen.size(), false);
@@ -221,20 +253,18 @@ std::vector<Walk> long_walks(const std::map<int, std::vector<Detection>>& offlin
       size_t best = seen.size();
       double best_overlap = 0.4;
       for (size_t i = 0; i < seen.size(); ++i)
-        if (!used[i] && seen[i].label == "person" && overlap(seen[i].box, walk.last) > best_overlap)
-          best = i, best_overlap = overlap(seen[i].box, walk.last);
+        if (!used[i] && person(seen[i]) && overlap(seen[i].box, walk.last()) > best_overlap)
+          best = i, best_overlap = overlap(seen[i].box, walk.last());
       if (best == seen.size()) {
         done.push_back(std::move(walk));
         continue;
       }
       used[best] = true;
-      walk.last = seen[best].box;
-      walk.until = number;
-      walk.frames.push_back(number);
+      walk.frames[number] = seen[best].box;
       next.push_back(std::move(walk));
     }
     for (size_t i = 0; i < seen.size(); ++i)
-      if (!used[i] && seen[i].label == "person") next.push_back({seen[i].box, number, number, {number}});
+      if (!used[i] && person(seen[i])) next.push_back({{{number, seen[i].box}}});
     open = std::move(next);
   }
   done.insert(done.end(), open.begin(), open.end());
@@ -242,9 +272,10 @@ std::vector<Walk> long_walks(const std::map<int, std::vector<Detection>>& offlin
   return done;
 }
 
-TEST_F(Footage, ReportedDetections_AreThoseOfTheModel_AndNobodyWhoStaysASecondIsMissed) {
+// Ten seconds of people who walk, then ten in which nothing moves, again and again.
+TEST_F(Footage, StillPicturesAreLeftOut_ReportedDetectionsAreThoseOfTheModel_AndNobodyWhoStaysASecondIsMissed) {
   constexpr int kSeconds = 20, kFps = 10;
-  Camsim camsim(folder_, profiles({fmt::format("fps={},keyframe_s=1,seconds={}", kFps, kSeconds)}));
+  Camsim camsim(folder_, profiles({fmt::format("scene=halfstill,fps={},keyframe_s=1,seconds={}", kFps, kSeconds)}));
   std::string url = camsim.url("cam-1");
   auto expected = offline(url, kSeconds * kFps);
   ASSERT_EQ(static_cast<int>(expected.size()), kSeconds * kFps);
@@ -259,18 +290,21 @@ TEST_F(Footage, ReportedDetections_AreThoseOfTheModel_AndNobodyWhoStaysASecondIs
   ASSERT_TRUE(eventually(90s, [&] { return clock_.now() - began > from_seconds(kSeconds + 2); }));
 
   auto live = notes->all();
-  EXPECT_GT(live.size(), 100u) << "frames looked at";
+  EXPECT_GT(live.size(), 90u) << "frames looked at";
+  EXPECT_LT(live.size(), 160u) << "the still ones are not worth a look";
+  json::object camera = worker_->state().at("cameras").at(0).as_object();
+  EXPECT_LT(camera.at("decoded").as_int64() + 3 * kFps, camera.at("received").as_int64()) << "nor worth decoding";
   int compared = 0, different = 0;
   for (const auto& [number, seen] : live) {
     for (const Detection& one : seen) {
-      if (one.score < 0.36) continue;  // near the threshold one of the two runs may not report it
+      if (one.score < kCertain) continue;
       ++compared;
       bool found = std::ranges::any_of(expected[number], [&](const Detection& other) { return same_thing(one, other); });
       different += found ? 0 : 1;
       EXPECT_TRUE(found) << one.label << " " << one.score << " in frame " << number;
     }
     for (const Detection& one : expected[number]) {
-      if (one.score < 0.36) continue;
+      if (one.score < kCertain) continue;
       EXPECT_TRUE(std::ranges::any_of(seen, [&](const Detection& other) { return same_thing(one, other); }))
           << one.label << " " << one.score << " of frame " << number << " is missing";
     }
@@ -278,16 +312,17 @@ TEST_F(Footage, ReportedDetections_AreThoseOfTheModel_AndNobodyWhoStaysASecondIs
   EXPECT_GT(compared, 300);
 
   auto walks = long_walks(expected, kFps);
+  // Whoever appears in a picture that stands still is the model's change of mind, not a person who came.
+  std::erase_if(walks, [](const Walk& walk) { return walk.frames.begin()->first >= kSeconds / 2 * kFps; });
   EXPECT_GT(walks.size(), 3u);
+  auto said = reported_persons(*notes);
   for (const Walk& walk : walks) {
-    bool reported = std::ranges::any_of(walk.frames, [&](int number) { return live.contains(number); });
-    EXPECT_TRUE(reported) << "a person in frames " << walk.first << " to " << walk.until << " went unreported";
+    bool reported = std::ranges::any_of(walk.frames, [&](const auto& seen) {
+      return std::ranges::any_of(said[seen.first], [&](const Box& box) { return overlap(box, seen.second) >= 0.9; });
+    });
+    EXPECT_TRUE(reported) << "a person in frames " << walk.frames.begin()->first << " to "
+                          << walk.frames.rbegin()->first << " went unreported";
   }
-  std::lock_guard guard(heard_->mutex);
-  size_t persons = 0;
-  for (const OutgoingEvent& event : heard_->events)
-    persons += event.topic == kDetectionsTopic && event.payload.find("\"person\"") != std::string::npos ? 1 : 0;
-  EXPECT_GT(persons, 100u);
   printf("NOTE: %zu of %d frames looked at, %d detections compared, %d different, %zu persons of a second or more\n",
          live.size(), kSeconds * kFps, compared, different, walks.size());
 }

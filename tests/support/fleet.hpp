@@ -89,6 +89,7 @@ class RunnerFleet {
                                std::string url = {}, std::string api_key = {}) const;
   Runner& runner(const std::string& id) { return *runners_.at(id); }
   const std::vector<std::string>& cameras() const { return cameras_; }
+  // At tenant t1 and site s1, unless `more` names others.
   void register_camera(const std::string& camera, boost::json::object more = {});
 
   History& history() { return history_; }

@@ -21,6 +21,12 @@ inline Wish wish(const std::string& name, const std::string& site = "s", const s
   return out;
 }
 
+inline std::vector<Wish> cameras(int count) {
+  std::vector<Wish> out;
+  for (int i = 0; i < count; ++i) out.push_back(wish(fmt::format("c{:02}", i)));
+  return out;
+}
+
 // One runner's brain, with everything around it played by this class.
 class Bench {
  public:

@@ -250,6 +250,9 @@ void Brain::roll(shard::ShardNumber number, Shard& shard, const rollout::Event& 
       note("rollout.done", "the new worker has taken over", {}, shard.blue);
     }
   }
+  bool unfinished = before == rollout::Phase::warming || before == rollout::Phase::moving;
+  if (unfinished && std::holds_alternative<rollout::GreenGone>(event))
+    note("rollout.given_up", "the new worker ended before it had taken over: the old one goes on", {}, 0, true);
   if (before == rollout::Phase::warming && shard.rollout.phase == rollout::Phase::moving)
     note("rollout.moving", "the new worker is ready: its cameras are moved", {}, shard.green);
 }
