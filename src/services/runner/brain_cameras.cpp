@@ -20,6 +20,7 @@ void Brain::feed(Camera& camera, const lease::HolderEvent& event) {
       if (new_grant) {
         camera.paid = camera.streamed = false;
         camera.pay_at = {};
+        camera.after.reset();  // others may have spoken since
       }
       // What may be adopted is said once; it is kept until a worker was told.
       if (!speak->adopt && !new_grant && camera.on == 0) speak->adopt = camera.right->adopt;
@@ -164,6 +165,10 @@ void Brain::step(Camera& camera) {
   if (!may_have(camera)) {
     if (camera.on != 0) return take_away(camera, camera.lost ? Message::lose : Message::remove);
     camera.lost = false;
+    // Nor does anybody stand by for what is another's.
+    for (auto& [number, worker] : workers_)
+      if (running(number) && worker.sources.erase(camera.holder.camera) > 0)
+        return tell(number, Message::remove, {{camera.holder.camera}});
     if (camera.letting_go && camera.desired && !camera.leaving && camera.holder.phase == Phase::holding) {
       if (!camera.holder.letting_go) feed(camera, lease::Unreachable{});
       return;

@@ -354,6 +354,44 @@ TEST(Brain, BlueGreen_ACameraThatDeliversNothing_DoesNotHoldTheOthersUp) {
   EXPECT_NE(bench.speaker("c02"), 0);
 }
 
+// Found by the simulator: green said what it had seen while others had the camera.
+TEST(Brain, ACameraLostWhileGreenStandsBy_IsTakenFromGreen) {
+  Bench bench;
+  bench.greens_get_ready = false;
+  bench.list(cameras(2));
+  bench.pass(1s);
+  std::vector<Wish> changed = cameras(2);
+  changed[1].config.model.detector = "onnx";
+  changed[1].version = "v2";
+  bench.list(changed);
+  bench.pass(1s);
+  WorkerNumber green = bench.processes.rbegin()->first;
+  const CameraId lost = CameraId::trusted("c00");
+  ASSERT_TRUE(bench.processes.at(green).standby);
+  ASSERT_TRUE(bench.processes.at(green).sources.contains(lost));
+  bench.rows[lost] = {"other", {++bench.counter}, {}};
+  bench.feed(LeaseNews{.camera = lost, .free = true, .version = {bench.counter}});
+  bench.pass(1s);
+  EXPECT_FALSE(bench.processes.at(green).sources.contains(lost));
+}
+
+TEST(Brain, ANewGrant_BeginsWithoutTheMomentWhereTheOldOneEnded) {
+  Bench bench;
+  bench.list(cameras(1));
+  bench.pass(1s);
+  const CameraId id = CameraId::trusted("c00");
+  bench.rows[id] = {"other", {++bench.counter}, {}};
+  bench.feed(LeaseNews{.camera = id, .free = true, .version = {bench.counter}});
+  bench.pass(1s);
+  bench.told.clear();
+  bench.rows[id].owner = "";
+  bench.feed(LeaseNews{.camera = id, .free = true, .version = {bench.counter}});
+  bench.pass(3s);
+  auto added = std::ranges::find_if(bench.told, [](const auto& t) { return t.what == Message::add; });
+  ASSERT_NE(added, bench.told.end());
+  EXPECT_FALSE(added->after) << "others may have spoken since";
+}
+
 // ---- letting go ----
 
 TEST(Brain, SoftDrain_HandsOverInBatches_AndWaitsForOthers) {
