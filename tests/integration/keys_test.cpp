@@ -234,7 +234,7 @@ TEST_F(KeyCommands, Key_IsAddedListedAndRevoked) {
   EXPECT_EQ(weir("key revoke " + id).code, 0);
   EXPECT_EQ(buy(), 401);
   EXPECT_EQ(weir("key revoke " + id).code, 1);
-  EXPECT_EQ(weir("key add --role root --sub x").code, 1);
+  EXPECT_EQ(weir("key add --role root --sub x").code, 2);
   EXPECT_EQ(weir("key add --role viewer").code, 2);
 }
 
