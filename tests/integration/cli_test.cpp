@@ -54,6 +54,7 @@ class Up {
  public:
   explicit Up(const TempDir& folder, std::vector<std::string> more = {}) : state_(folder.path() + "/state") {
     std::string out = folder.path() + "/up.out", err = folder.path() + "/up.err";
+    std::filesystem::remove(out);  // what an earlier one said is not its word
     more.insert(more.begin(), {WEIR_BINARY, "up", "--state-dir", state_, "--listen", "127.0.0.1:0"});
     std::vector<char*> argv;
     for (std::string& word : more) argv.push_back(word.data());
