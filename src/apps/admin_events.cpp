@@ -101,7 +101,7 @@ Status follow_once(const Arguments& arguments, std::string& after, bool& reached
   reached = true;
   std::optional<Error> ended;
   Status followed = api.follow(target_of(arguments, after, ""), [&](const net::StreamedEvent& event) {
-    print_streamed(event, arguments.has("json"), ended);
+    if (!event.progress) print_streamed(event, arguments.has("json"), ended);
     if (!event.id.empty()) after = event.id;
     return !ended && !g_stop;
   }, g_stop);

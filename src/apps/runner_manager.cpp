@@ -53,10 +53,20 @@ runner::Policy policy_of(const Settings& s) {
   return out;
 }
 
+// What others are told is what it can take: a lease is not left to a runner that has no worker for it.
+int capacity_of(const Settings& s) {
+  runner::Policy policy = policy_of(s);
+  if (policy.room() < policy.capacity && s.origin("capacity_streams") != "default")
+    log::info("runner.capacity",
+              fmt::format("{} workers of {} cameras each take {} cameras: capacity_streams {} is more than that",
+                          policy.workers_max, policy.shard_size, policy.room(), policy.capacity));
+  return policy.room();
+}
+
 Runner about_self(const Settings& s, const RunnerOptions& options) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  Runner self{.id = options.runner, .host = host, .capacity = static_cast<int>(s.integer("capacity_streams"))};
+  Runner self{.id = options.runner, .host = host, .capacity = capacity_of(s)};
   self.tenant = TenantId::trusted(s.text("runner_tenant"));
   self.site = SiteId::trusted(s.text("runner_site"));
   self.deployment_group = s.text("deployment_group");
@@ -71,6 +81,7 @@ class ManagerProcess {
   ManagerProcess(const Arguments& arguments, const Settings& settings, RunnerOptions options)
       : settings_(settings),
         options_(std::move(options)),
+        token_file_(arguments.has("token-file") ? arguments.text("token-file") : ""),
         self_(about_self(settings, options_)),
         watch_(io_, arguments, settings, {kLive.begin(), kLive.end()}, [this](const Settings& s) { return change(s); }) {}
 
@@ -87,6 +98,7 @@ class ManagerProcess {
 
   const Settings settings_;
   const RunnerOptions options_;
+  const std::string token_file_;
   Runner self_;
   asio::io_context io_{1};
   RealClock clock_;
@@ -107,7 +119,7 @@ class ManagerProcess {
 
 Status ManagerProcess::connect() {
   http_plane::Config config{.url = options_.control_plane, .runner = options_.runner, .api_key = options_.api_key,
-                            .token = options_.token, .ca_file = options_.ca_file};
+                            .token = options_.token, .token_file = token_file_, .ca_file = options_.ca_file};
   if (config.api_key.empty() && config.token.empty()) {
     std::string file = secret_file(settings_);
     if (::access(file.c_str(), R_OK) != 0)

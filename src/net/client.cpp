@@ -1,5 +1,6 @@
 #include "weir/net/client.hpp"
 
+#include "base_url.hpp"
 #include "event_reader.hpp"
 #include "response_parser.hpp"
 #include "socket_io.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 namespace weir::net {
 
@@ -21,58 +21,7 @@ constexpr size_t kIdleMax = 64;
 constexpr size_t kBufferBytes = 16 << 10;
 constexpr int kSmallSendBuffer = 16 << 10;
 constexpr Duration kTimeoutMax = 24h * 365;  // "for ever" must not overflow
-
-struct BaseUrl {
-  bool tls = false;
-  std::string host, port, prefix;
-  std::string name;  // "host:port", as the Host header and messages say it
-};
-
-Error url_error(std::string_view problem) {
-  return Error{Errc::invalid, "bad_url", fmt::format("the server's URL {}", problem), {{"field", "url"}}};
-}
-
-Result<BaseUrl> parse_base(std::string_view url) {
-  BaseUrl out;
-  out.tls = url.starts_with("https://");
-  if (!out.tls && !url.starts_with("http://")) return url_error("must start with http:// or https://");
-  url.remove_prefix(url.find("//") + 2);
-  for (unsigned char c : url)
-    if (c <= 0x20 || c == 0x7F || c == '@' || c == '?' || c == '#')
-      return url_error("must be http://host:port or https://host:port with at most a path behind it");
-  size_t slash = url.find('/');
-  std::string_view authority = url.substr(0, slash);
-  if (slash != std::string_view::npos) out.prefix = url.substr(slash);
-  while (out.prefix.ends_with('/')) out.prefix.pop_back();
-  size_t bracket = authority.rfind(']');
-  size_t colon = authority.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  out.host = authority.substr(0, colon);
-  std::string_view usual = out.tls ? "443" : "80";
-  out.port = colon == std::string_view::npos ? usual : authority.substr(colon + 1);
-  if (out.host.starts_with('[') && out.host.ends_with(']')) out.host = out.host.substr(1, out.host.size() - 2);
-  unsigned port = 0;
-  auto [end, bad] = std::from_chars(out.port.data(), out.port.data() + out.port.size(), port);
-  if (out.host.empty()) return url_error("names no host");
-  if (bad != std::errc() || end != out.port.data() + out.port.size() || port == 0 || port > 65535)
-    return url_error("must have a port between 1 and 65535");
-  out.name = authority;
-  return out;
-}
-
-// "http://a:8080, http://b:8080": addresses of one and the same service.
-Result<std::vector<std::shared_ptr<const BaseUrl>>> parse_bases(std::string_view urls) {
-  std::vector<std::shared_ptr<const BaseUrl>> out;
-  for (size_t at = 0; at <= urls.size();) {
-    size_t comma = std::min(urls.find(',', at), urls.size());
-    std::string_view one = urls.substr(at, comma - at);
-    while (one.starts_with(' ')) one.remove_prefix(1);
-    while (one.ends_with(' ')) one.remove_suffix(1);
-    TRY(base, parse_base(one));
-    out.push_back(std::make_shared<const BaseUrl>(std::move(base)));
-    at = comma + 1;
-  }
-  return out;
-}
+constexpr Duration kResolverPatience = 300ms;  // where it is known what a name meant before
 
 bool idempotent(Method method) { return method != Method::post && method != Method::patch; }
 
@@ -99,6 +48,12 @@ std::string request_head(const BaseUrl& base, const ClientRequest& request) {
   return out;
 }
 
+// Called once an answer: whoever asked may read it there.
+bool usable(const ClientRequest& request, const ClientResponse& response) {
+  bool good = !request.usable || request.usable(response);
+  return good && response.status < 500;
+}
+
 Status check(const ClientRequest& request) {
   bool clean = request.target.starts_with('/') && request.method != Method::other;
   for (unsigned char c : request.target) clean = clean && c > 0x20 && c != 0x7F;
@@ -108,7 +63,7 @@ Status check(const ClientRequest& request) {
 
 // One connection to the server. Closed by its deadline; closed by its destructor.
 struct Link : std::enable_shared_from_this<Link> {
-  Link(asio::io_context& io, std::shared_ptr<const BaseUrl> to)
+  Link(asio::io_context& io, std::shared_ptr<BaseUrl> to)
       : base(std::move(to)), socket(io), timer(io), resolver(io) {}
 
   // Moving the deadline costs nothing while the timer that is armed ends earlier.
@@ -141,7 +96,7 @@ struct Link : std::enable_shared_from_this<Link> {
     return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   }
 
-  const std::shared_ptr<const BaseUrl> base;
+  const std::shared_ptr<BaseUrl> base;
   tcp::socket socket;
   asio::steady_timer timer;
   tcp::resolver resolver;
@@ -165,7 +120,7 @@ struct Resolution {
 }  // namespace
 
 struct HttpClient::State {
-  State(asio::io_context& on, std::vector<std::shared_ptr<const BaseUrl>> to, ClientOptions chosen)
+  State(asio::io_context& on, BaseUrls to, ClientOptions chosen)
       : io(on), bases(std::move(to)), options(std::move(chosen)) {}
 
   static asio::awaitable<Result<ClientResponse>> send(std::shared_ptr<State> self, ClientRequest request);
@@ -179,7 +134,9 @@ struct HttpClient::State {
   asio::awaitable<Attempt> exchange(const ClientRequest& request, LinkPtr link);
   asio::awaitable<Status> open(Link& link);
   asio::awaitable<Status> shake_hands(Link& link);
-  asio::awaitable<Result<std::vector<tcp::endpoint>>> resolve(Link& link);
+  static std::shared_ptr<Resolution> look_up(Link& link);
+  asio::awaitable<Status> wait_for(Link& link, const Resolution& found, Duration patience);
+  asio::awaitable<void> dial(Link& link, std::vector<tcp::endpoint> endpoints, error_code& failed);
   asio::awaitable<Status> write(Link& link, const ClientRequest& request);
   asio::awaitable<Status> receive(Link& link, bool& ended);
   asio::awaitable<Status> read_step(Link& link, ResponseParser& parser);
@@ -192,10 +149,10 @@ struct HttpClient::State {
   void leave(const Link& link);
   void keep(LinkPtr link, const ResponseParser& parser);
   Error broken(const Link& link, std::string_view doing, const error_code& failed) const;
-  Status trust_for(const std::vector<std::shared_ptr<const BaseUrl>>& wanted);
+  Status trust_for(const BaseUrls& wanted);
 
   asio::io_context& io;
-  std::vector<std::shared_ptr<const BaseUrl>> bases;
+  BaseUrls bases;
   size_t at = 0;  // the address that is asked
   const ClientOptions options;
   std::shared_ptr<const TlsTrust> trust;  // where an address wants TLS
@@ -210,7 +167,7 @@ Result<HttpClient> HttpClient::create(asio::io_context& io, std::string_view bas
 }
 
 // Authorities are read when the first address wants them.
-Status HttpClient::State::trust_for(const std::vector<std::shared_ptr<const BaseUrl>>& wanted) {
+Status HttpClient::State::trust_for(const BaseUrls& wanted) {
   if (trust || std::ranges::none_of(wanted, [](const auto& base) { return base->tls; })) return ok();
   TRY(loaded, TlsTrust::load(options.ca_file));
   trust = std::move(loaded);
@@ -234,10 +191,11 @@ asio::awaitable<Status> HttpClient::follow(ClientRequest request, Duration silen
 Status HttpClient::use(std::string_view base_urls) {
   TRY(bases, parse_bases(base_urls));
   TRY(trusted, state_->trust_for(bases));
-  auto same = [](const auto& a, const auto& b) {
-    return a->tls == b->tls && a->name == b->name && a->prefix == b->prefix;
-  };
+  auto same = [](const auto& a, const auto& b) { return a->same(*b); };
   if (std::ranges::equal(bases, state_->bases, same)) return ok();  // the one that answers is kept
+  for (auto& base : bases)
+    for (const auto& before : state_->bases)
+      if (base->same(*before)) base->known = before->known;
   state_->bases = std::move(bases);
   state_->at = 0;
   state_->idle.clear();
@@ -258,9 +216,11 @@ LinkPtr HttpClient::State::take_idle() {
   return nullptr;
 }
 
-// Whoever failed is not asked next, where there is another; what is kept to it is not trusted any more.
+// Whoever failed is not asked next, where there is another; what is kept to it is not trusted any more. Where there is
+// none, only its connection ends: what it says, or that it takes no more, is nothing against the others.
 void HttpClient::State::leave(const Link& link) {
-  if (bases[at] != link.base) return;
+  std::erase_if(idle, [&](const LinkPtr& each) { return each.get() == &link; });
+  if (bases[at] != link.base || bases.size() == 1) return;
   at = (at + 1) % bases.size();
   idle.clear();
 }
@@ -281,38 +241,43 @@ Error HttpClient::State::broken(const Link& link, std::string_view doing, const 
                fmt::format("cannot {} {}: {}", doing, link.base->name, failed.message())};
 }
 
-// The resolver's thread cannot be interrupted, so its answer is waited for on the timer, which can.
-asio::awaitable<Result<std::vector<tcp::endpoint>>> HttpClient::State::resolve(Link& link) {
-  error_code failed;
-  auto address = asio::ip::make_address(link.base->host, failed);
-  auto port = static_cast<std::uint16_t>(std::stoi(link.base->port));
-  if (!failed) co_return std::vector<tcp::endpoint>{tcp::endpoint(address, port)};
-
+// An answer that comes when nobody waits any more is there for the next connection.
+std::shared_ptr<Resolution> HttpClient::State::look_up(Link& link) {
   auto found = std::make_shared<Resolution>();
-  link.disarm();
-  link.timer.expires_at(link.deadline);
-  link.resolver.async_resolve(link.base->host, link.base->port,
-                              [found, weak = link.weak_from_this()](error_code ec, auto results) {
-                                found->done = true;
-                                found->failed = ec;
-                                for (const auto& each : results) found->endpoints.push_back(each.endpoint());
-                                if (auto waiting = weak.lock()) waiting->timer.cancel();
-                              });
-  co_await wait(link.timer);
-  if (!found->done) {
-    link.expired = std::chrono::steady_clock::now() >= link.deadline;
-    co_return broken(link, "resolve", asio::error::operation_aborted);
+  auto address = asio::ip::make_address(link.base->host, found->failed);
+  if (!found->failed) {
+    found->done = true;
+    found->endpoints.emplace_back(address, static_cast<std::uint16_t>(std::stoi(link.base->port)));
+    return found;
   }
-  link.arm();
-  if (found->failed) co_return broken(link, "resolve", found->failed);
-  co_return std::move(found->endpoints);
+  auto heard = [found, base = link.base, weak = link.weak_from_this()](error_code failed, const auto& results) {
+    found->done = true;
+    found->failed = failed;
+    for (const auto& each : results) found->endpoints.push_back(each.endpoint());
+    if (!found->endpoints.empty()) base->known = found->endpoints;
+    if (auto waiting = weak.lock()) waiting->timer.cancel();
+  };
+  link.resolver.async_resolve(link.base->host, link.base->port, std::move(heard));
+  return found;
 }
 
-asio::awaitable<Status> HttpClient::State::open(Link& link) {
-  auto endpoints = co_await resolve(link);
-  if (!endpoints) co_return std::move(endpoints).error();
-  error_code failed = asio::error::host_not_found;
-  for (const tcp::endpoint& each : *endpoints) {
+// The resolver's thread cannot be interrupted, so its answer is waited for on the timer, which can.
+asio::awaitable<Status> HttpClient::State::wait_for(Link& link, const Resolution& found, Duration patience) {
+  if (found.done) co_return ok();
+  auto until = std::min(link.deadline, std::chrono::steady_clock::now() + patience);
+  link.disarm();
+  link.timer.expires_at(until);
+  co_await wait(link.timer);
+  auto now = std::chrono::steady_clock::now();
+  link.expired = !found.done && now >= link.deadline;
+  if (!found.done && (link.expired || now < until)) co_return broken(link, "resolve", asio::error::operation_aborted);
+  link.arm();
+  co_return ok();
+}
+
+// The first that accepts.
+asio::awaitable<void> HttpClient::State::dial(Link& link, std::vector<tcp::endpoint> endpoints, error_code& failed) {
+  for (const tcp::endpoint& each : endpoints) {
     error_code ignored;
     link.socket.close(ignored);
     failed.clear();
@@ -323,6 +288,23 @@ asio::awaitable<Status> HttpClient::State::open(Link& link) {
     }
     if (!failed) co_await connect(link.socket, each, failed);
     if (!failed || link.expired || failed == asio::error::operation_aborted) break;
+  }
+}
+
+// A resolver that is away must not take a healthy service with it: what the name meant before counts then, for as long
+// as somebody accepts there.
+asio::awaitable<Status> HttpClient::State::open(Link& link) {
+  std::vector<tcp::endpoint> known = link.base->known;
+  auto found = look_up(link);
+  error_code failed = asio::error::host_not_found;
+  if (!known.empty()) {
+    CO_TRY(waited, co_await wait_for(link, *found, kResolverPatience));
+    if (!found->done || found->failed) co_await dial(link, std::move(known), failed);
+  }
+  if (failed && failed != asio::error::operation_aborted && !link.expired) {
+    CO_TRY(waited, co_await wait_for(link, *found, kTimeoutMax));
+    if (found->failed) co_return broken(link, "resolve", found->failed);
+    co_await dial(link, found->endpoints, failed);
   }
   if (failed || link.expired) co_return broken(link, "reach", failed);
   prepare(link.socket);
@@ -451,7 +433,9 @@ asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<
     }
     const auto& result = attempt.result;
     bool given_up = !result && (result.error().reason == "cancelled" || result.error().reason == "deadline_passed");
-    if ((!result && !given_up) || (result && result->status >= 500)) self->leave(*link);
+    // A kept connection that fell silent speaks against those that are as old as it.
+    if (!result && !given_up && link->reused && link->base == self->bases[self->at]) self->idle.clear();
+    if (result ? !usable(request, *result) : !given_up) self->leave(*link);
     co_return std::move(attempt.result);
   } catch (const boost::system::system_error& e) {
     co_return Error{Errc::unavailable, "cancelled",
@@ -489,9 +473,16 @@ asio::awaitable<Status> HttpClient::State::follow_once(const ClientRequest& requ
   if (step) step = co_await write(*link, request);
   ResponseParser parser(SIZE_MAX, false);
   while (step && !parser.header_done()) step = co_await read_step(*link, parser);
-  if (!step || parser.response().status >= 500) leave(*link);
-  if (!step) co_return std::move(step).error();
-  if (parser.response().status == 200) {
+  if (!step) {
+    leave(*link);
+    co_return std::move(step).error();
+  }
+  bool stream = parser.response().status == 200;
+  if (stream && !usable(request, parser.response())) {
+    leave(*link);
+    co_return Error{Errc::unavailable, "bad_answer", fmt::format("{} gives no stream of events", link->base->name)};
+  }
+  if (stream) {
     step = co_await read_events(*link, parser, silence, each);
     if (!step || parser.done()) leave(*link);  // a server that ends its streams is about to go
     co_return step;
@@ -499,6 +490,7 @@ asio::awaitable<Status> HttpClient::State::follow_once(const ClientRequest& requ
   // A refusal is short; what is longer than that is not read to its end.
   while (step && !parser.done() && parser.response().body.size() < kBufferBytes)
     step = co_await read_step(*link, parser);
+  if (!usable(request, parser.response())) leave(*link);
   co_return response_error(parser.response());
 }
 
@@ -557,6 +549,12 @@ Error response_error(const ClientResponse& response) {
   if (const auto* details = fields.if_contains("details"); details != nullptr && details->is_object())
     error.details = details->get_object();
   return error;
+}
+
+bool says_nothing(const ClientResponse& refusal) {
+  int status = refusal.status;
+  if (status == 401 || status == 403 || status == 404) return true;
+  return response_error(refusal).reason == fmt::format("http_{}", status);
 }
 
 }  // namespace weir::net

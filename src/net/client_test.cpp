@@ -57,7 +57,8 @@ struct Asker {
   HttpClient client;
 };
 
-// Plays a script: for each connection the answers it gives, one a request; then it closes.
+// Plays a script: for each connection the answers it gives, one a request; then it closes. After the last one it
+// listens no more.
 class ScriptedServer {
  public:
   using Connection = std::vector<std::string>;  // the answers, "" for none
@@ -98,6 +99,7 @@ class ScriptedServer {
       pollfd ready{fd_, POLLIN, 0};
       if (::poll(&ready, 1, 2000) != 1) return;
       int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (&answers == &script_.back()) ::shutdown(fd_, SHUT_RDWR);
       for (const std::string& answer : answers) {
         if (!read_request(fd)) break;
         ++requests_;
@@ -217,6 +219,16 @@ TEST(HttpClient, SeveralAddresses_TheOneThatAnswersIsKept_AndOneThatFailsIsLeft)
   ScriptedServer third(Script{std::string(kOk)});
   EXPECT_FALSE(asker.client.use("x"));
   ASSERT_TRUE(asker.client.use(fmt::format("http://127.0.0.1:{}", third.port())));
+  EXPECT_EQ(asker.outcome({.target = "/x"}), "200 ok");
+}
+
+TEST(HttpClient, OneAddress_ADialThatFails_LeavesKeptConnectionsAlone) {
+  ScriptedServer server(Script{std::string(kOk), std::string(kOk)});
+  Asker asker(server.port());
+  EXPECT_EQ(asker.outcome({.target = "/x"}), "200 ok");
+  auto stream = asker.follow({.target = "/events"}, 1s, [](const StreamedEvent&) { return true; });
+  ASSERT_FALSE(stream);
+  EXPECT_EQ(stream.error().reason, "unreachable");
   EXPECT_EQ(asker.outcome({.target = "/x"}), "200 ok");
 }
 
@@ -403,18 +415,18 @@ TEST(HttpClientFollow, CutStream_IsAnError) {
 TEST(EventReader, UnderstandsEveryLineEnding_HoweverTheTextIsCut) {
   std::string_view text =
       "\xEF\xBB\xBF: hello\n\ndata: a\r\ndata:b\r\r\n"
-      "id: 1\nevent: e\ndata\n\nevent: lost\n\nunknown: x\ndata:  two\n\ndata: open";
+      "id: 1\nevent: e\ndata\n\nevent: lost\n\nunknown: x\ndata:  two\n\nid: 7\n\n: beat\n\ndata: open";
   auto read = [&](size_t step) {
     EventReader reader(1000);
     std::string out;
     for (size_t at = 0; at < text.size(); at += step)
       reader.feed(text.substr(at, step), [&](const StreamedEvent& each) {
-        out += fmt::format("[{}|{}|{}]", each.id, each.event, each.data);
+        out += fmt::format("[{}|{}|{}{}]", each.id, each.event, each.data, each.progress ? "…" : "");
         return true;
       });
     return out;
   };
-  for (size_t step : {1, 2, 3, 7, 1000}) EXPECT_EQ(read(step), "[||a\nb][1|e|][1|| two]") << step;
+  for (size_t step : {1, 2, 3, 7, 1000}) EXPECT_EQ(read(step), "[||a\nb][1|e|][1|| two][7||…]") << step;
 }
 
 TEST(EventReader, EventOverLimit_Stops) {

@@ -31,7 +31,8 @@ bool EventReader::end_line(const std::function<bool(const StreamedEvent&)>& each
   }
   // The id stays in force for the events that follow; name and data are this event's own.
   bool complete = std::exchange(has_data_, false);
-  bool more = !complete || each(event_);
+  event_.progress = std::exchange(has_id_, false) && !complete;
+  bool more = !(complete || event_.progress) || each(event_);
   event_.event.clear();
   event_.data.clear();
   return more;
@@ -39,7 +40,7 @@ bool EventReader::end_line(const std::function<bool(const StreamedEvent&)>& each
 
 void EventReader::take_field(std::string_view name, std::string_view value) {
   if (name == "id") {
-    if (value.find('\0') == std::string_view::npos) event_.id = value;
+    if (value.find('\0') == std::string_view::npos) event_.id = value, has_id_ = true;
   } else if (name == "event") {
     event_.event = value;
   } else if (name == "data") {

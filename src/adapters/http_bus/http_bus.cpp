@@ -31,8 +31,8 @@ Error bad_answer() {
 
 // The answers must be those of exactly the events that were sent, in their order.
 Status read_answers(const std::string& body, std::span<const OutgoingEvent> events, std::vector<Confirmation>& out) {
-  TRY(parsed, json::parse_text(body));
-  const json::value* items = parsed.is_object() ? parsed.get_object().if_contains("items") : nullptr;
+  auto parsed = json::parse_text(body);
+  const json::value* items = parsed && parsed->is_object() ? parsed->get_object().if_contains("items") : nullptr;
   if (items == nullptr || !items->is_array() || items->get_array().size() != events.size()) return bad_answer();
   for (size_t i = 0; i < events.size(); ++i) {
     const json::object* item = items->get_array()[i].if_object();
@@ -85,9 +85,14 @@ asio::awaitable<Status> HttpBus::send(std::span<const OutgoingEvent> events, std
   request.timeout = config_.timeout;
   request.replayable = true;  // event ids make a second time harmless
   request.write_by = earliest_deadline(events);
+  Status read = ok();
+  request.usable = [&](const net::ClientResponse& response) {
+    bool answered = response.status == 200;
+    read = answered ? read_answers(response.body, events, answers) : Status(net::response_error(response));
+    return answered ? bool(read) : !net::says_nothing(response);
+  };
   CO_TRY(response, co_await client_.send(std::move(request)));
-  if (response.status != 200) co_return net::response_error(response);
-  co_return read_answers(response.body, events, answers);
+  co_return read;
 }
 
 asio::awaitable<Result<std::vector<Confirmation>>> HttpBus::publish(std::vector<OutgoingEvent> events) {
@@ -117,9 +122,18 @@ asio::awaitable<Status> HttpBus::subscribe(Subscription subscription,
   if (!subscription.after.empty()) request.target += "&after=" + percent_encode(subscription.after);
   request.bearer = config_.token;
   request.timeout = config_.timeout;
+  request.usable = [](const net::ClientResponse& response) {
+    if (response.status != 200) return !net::says_nothing(response);
+    auto type = response.headers.find("content-type");
+    return type != response.headers.end() && type->second.starts_with("text/event-stream");
+  };
   std::optional<Error> ended;
   bool gap = false, enough = false;
   Status followed = co_await client_.follow(std::move(request), config_.silence, [&](const net::StreamedEvent& event) {
+    if (event.progress) {
+      if (subscription.progress) subscription.progress(event.id);
+      return true;
+    }
     if (event.event == "gap") {
       gap = true;
       return true;

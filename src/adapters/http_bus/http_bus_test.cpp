@@ -164,10 +164,64 @@ TEST_F(Bus, ASubscription_DeliversWithCursors_MarksGaps_AndSaysWhyItEnded) {
   EXPECT_EQ(ended.error().reason, "slow_subscriber");
 }
 
+TEST_F(Bus, AQuietSubscriber_HearsHowFarItIs) {
+  frames_ = net::event_text("1-5", "t", R"({"routing_key":"a","topic":"t","payload":{}})") + "id: 1-900\n\n";
+  std::string cursor;
+  int events = 0;
+  Subscription subscription{.progress = [&](const std::string& at) { cursor = at; }};
+  EXPECT_FALSE(finish(bus_->subscribe(subscription, [&](const DeliveredEvent&) { return ++events > 0; })));
+  EXPECT_EQ(events, 1);
+  EXPECT_EQ(cursor, "1-900");
+}
+
 TEST_F(Bus, ASubscriber_EndsItsSubscription_OrHearsThatTheServerDid) {
   frames_ = net::event_text("1-5", "t", R"({"routing_key":"a","topic":"t","payload":{}})");
   EXPECT_TRUE(finish(bus_->subscribe({}, [](const DeliveredEvent&) { return false; })));
   EXPECT_EQ(finish(bus_->subscribe({}, [](const DeliveredEvent&) { return true; })).error().reason, "stream_ended");
+}
+
+TEST_F(Bus, AnAddressWhereSomethingElseListens_IsLeft) {
+  struct Row {
+    int status;
+    std::string body, type = "text/html";
+  };
+  std::string typed = R"({"error":{"code":"token_invalid","message":"x"}})";
+  for (const Row& row : std::vector<Row>{{200, "<html>"},
+                                         {302, ""},
+                                         {400, "<html>"},
+                                         {401, ""},
+                                         {403, "<html>"},
+                                         {404, "no"},
+                                         {401, typed, "application/json"},
+                                         {200, R"({"items":[]})", "application/json"}}) {
+    net::Router router;
+    auto answer = [&](net::Request&) -> asio::awaitable<net::Response> {
+      co_return net::Response::text(row.body, row.status, row.type);
+    };
+    router.add(net::Method::post, "/v1/events/batch", answer);
+    router.add(net::Method::get, "/v1/events", answer);
+    net::HttpServer stranger(io_, clock_, router, net::ServerLimits{});
+    ASSERT_TRUE(stranger.listen("127.0.0.1:0"));
+    std::string urls = fmt::format("http://{},http://{}", stranger.address(), server_->address());
+    bus_ = *HttpBus::create(io_, {.base_url = urls});
+    EXPECT_FALSE(finish(bus_->publish({event_of(1)}))) << row.status << row.body;
+    EXPECT_TRUE(finish(bus_->publish({event_of(1)}))) << row.status << row.body;
+    bus_ = *HttpBus::create(io_, {.base_url = urls});
+    frames_ = net::event_text("1-5", "t", R"({"routing_key":"a","topic":"t","payload":{}})");
+    EXPECT_FALSE(finish(bus_->subscribe({}, [](const DeliveredEvent&) { return false; }))) << row.status << row.body;
+    EXPECT_TRUE(finish(bus_->subscribe({}, [](const DeliveredEvent&) { return false; }))) << row.status << row.body;
+    bus_.reset();
+    finish(stranger.stop(0s));
+  }
+}
+
+TEST_F(Bus, OneAddress_TheConnectionOfAnUnreadableAnswer_IsNotKept) {
+  EXPECT_TRUE(finish(bus_->publish({event_of(1)})));
+  EXPECT_EQ(server_->connections(), 1u);
+  result_ = "perhaps";
+  EXPECT_FALSE(finish(bus_->publish({event_of(1)})));
+  for (int i = 0; i < 500 && server_->connections() > 0; ++i) io_.run_one_for(10ms);
+  EXPECT_EQ(server_->connections(), 0u);
 }
 
 }  // namespace

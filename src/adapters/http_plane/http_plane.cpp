@@ -1,6 +1,9 @@
 #include "weir/http_plane/http_plane.hpp"
 
 #include "weir/base/json.hpp"
+#include "weir/base/log.hpp"
+
+#include <fstream>
 
 namespace weir::http_plane {
 
@@ -54,7 +57,7 @@ Result<DesiredCamera> read_camera(json::value item) {
   json::object& config = item.get_object();
   for (const char* name : {"config_version", "zone_version", "crashes", "created_at", "updated_at"}) config.erase(name);
   if (out.version.empty()) out.version = net::sha256_hex(json::to_text(config));
-  TRY(read, camera::read_config(item));
+  TRY(read, camera::read_config(item, json::Unknown::ignore));  // of a newer control plane
   out.config = std::move(read);
   return out;
 }
@@ -67,6 +70,8 @@ json::object write_ask(const lease::Ask& ask) {
   if (ask.avoid) out["avoid"] = true;
   return out;
 }
+
+Status anything(const json::value&) { return ok(); }
 
 Result<lease::Answer> read_answer(const json::value& item) {
   lease::Answer out{.camera = CameraId::trusted(text_of(item, "camera_uuid"))};
@@ -102,20 +107,29 @@ Status HttpPlane::use(const std::string& url, Secret api_key) {
 
 // ---- asking ----
 
-asio::awaitable<Result<json::value>> HttpPlane::send(net::ClientRequest request) {
-  CO_TRY(answer, co_await client_.send(std::move(request)));
-  if (answer.status >= 300) co_return net::response_error(answer);
-  co_return json::parse_text(answer.body);
+asio::awaitable<Status> HttpPlane::send(net::ClientRequest request, Read read, Refusals unknown) {
+  Status heard = ok();
+  request.usable = [&](const net::ClientResponse& answer) {
+    if (answer.status >= 300) {
+      heard = net::response_error(answer);
+      return unknown == Refusals::some && !net::says_nothing(answer);
+    }
+    auto parsed = json::parse_text(answer.body);
+    heard = parsed && parsed->is_object() ? read(*parsed) : Status(bad_answer());
+    return bool(heard);
+  };
+  CO_TRY(answered, co_await client_.send(std::move(request)));
+  co_return heard;
 }
 
-asio::awaitable<Result<json::value>> HttpPlane::ask(net::Method method, std::string target, std::string body,
-                                                    Duration patience, bool replayable) {
+asio::awaitable<Status> HttpPlane::ask(net::Method method, std::string target, std::string body, Duration patience,
+                                       Read read, bool replayable, Refusals unknown) {
   CO_TRY(token, co_await runner_token());
   net::ClientRequest request{.method = method, .target = std::move(target), .body = std::move(body), .bearer = token,
                              .timeout = patience, .replayable = replayable};
-  auto answer = co_await send(std::move(request));
-  if (!answer && answer.error().code == Errc::unauthorized && own_.token.reveal() == token.reveal()) own_ = {};
-  co_return answer;
+  Status heard = co_await send(std::move(request), std::move(read), unknown);
+  if (!heard && heard.error().code == Errc::unauthorized) refused(token);
+  co_return heard;
 }
 
 // ---- tokens ----
@@ -123,13 +137,54 @@ asio::awaitable<Result<json::value>> HttpPlane::ask(net::Method method, std::str
 asio::awaitable<Result<HttpPlane::Bought>> HttpPlane::buy(Secret with, json::object body) {
   net::ClientRequest request{.method = net::Method::post, .target = "/v1/auth/token", .body = json::to_text(body),
                              .bearer = std::move(with), .timeout = config_.patience, .replayable = true};
-  CO_TRY(answer, co_await send(std::move(request)));
-  Bought out{.token = Secret(text_of(answer, "token"))};
-  auto life = std::chrono::seconds(number_of(answer, "expires_in"));
-  if (out.token.empty() || life <= 0s) co_return bad_answer();
-  out.expires = clock_.wall() + life;
-  out.renew_at = clock_.wall() + life / 2;
+  Bought out;
+  Read read = [&](json::value& answer) -> Status {
+    out.token = Secret(text_of(answer, "token"));
+    auto life = std::chrono::seconds(number_of(answer, "expires_in"));
+    out.expires = clock_.wall() + life;
+    out.renew_at = clock_.wall() + life / 2;
+    return out.token.empty() || life <= 0s ? Status(bad_answer()) : ok();
+  };
+  CO_TRY(heard, co_await send(std::move(request), std::move(read)));
   co_return out;
+}
+
+// Not forgotten: at the next address it may be good.
+void HttpPlane::refused(const Secret& token) {
+  if (own_.token == token) own_.renew_at = {};
+}
+
+bool HttpPlane::read_token_file() {
+  std::string word;
+  std::ifstream(config_.token_file) >> word;
+  if (!word.empty()) config_.token = Secret(word);
+  return !word.empty();
+}
+
+void HttpPlane::explain_refusal(bool file_read, const Error& why) {
+  log::warn("runner.token_refused",
+            fmt::format("the control plane refuses this runner's token: {}; {} {}. Until it has another it gets no "
+                        "cameras. Where the control plane's secret is, run: weir token --role runner --sub {} > {} (no "
+                        "restart is needed)",
+                        why.message, config_.token_file, file_read ? "holds no better one" : "cannot be read",
+                        config_.runner.str(), config_.token_file))
+      .with("error_code", why.reason);
+}
+
+asio::awaitable<Result<HttpPlane::Bought>> HttpPlane::buy_own() {
+  json::object body;
+  if (!config_.api_key.empty()) co_return co_await buy(config_.api_key, std::move(body));
+  body["role"] = "runner";
+  if (own_is_alive()) {
+    auto bought = co_await buy(own_.token, body);
+    if (bought || bought.error().code != Errc::unauthorized) co_return bought;
+  }
+  bool file_read = read_token_file();
+  auto bought = co_await buy(config_.token, body);
+  bool refusal = !bought && bought.error().code == Errc::unauthorized;
+  // In the second round: one of several addresses may be the only one that refuses.
+  if (refusal && ++rounds_refused_ == 2 && !config_.token_file.empty()) explain_refusal(file_read, bought.error());
+  co_return bought;
 }
 
 asio::awaitable<Result<Secret>> HttpPlane::runner_token() {
@@ -140,16 +195,13 @@ asio::awaitable<Result<Secret>> HttpPlane::runner_token() {
     own_ = {config_.key->sign(claims), now + kTokenLife / 3, now + kTokenLife};
     co_return own_.token;
   }
-  Secret with = !config_.api_key.empty() ? config_.api_key : own_.token.empty() ? config_.token : own_.token;
-  json::object body;
-  if (config_.api_key.empty()) body["role"] = "runner";
-  auto bought = co_await buy(with, std::move(body));
+  auto bought = co_await buy_own();
   if (bought) {
     own_ = *std::move(bought);
+    rounds_refused_ = 0;
     co_return own_.token;
   }
-  // The old one is good until it ends.
-  if (!own_.token.empty() && clock_.wall() < own_.expires) co_return own_.token;
+  if (own_is_alive()) co_return own_.token;
   if (config_.api_key.empty() && !config_.token.empty()) co_return config_.token;
   co_return std::move(bought).error();
 }
@@ -167,8 +219,10 @@ asio::awaitable<Result<LentToken>> HttpPlane::worker_token(BootId boot) {
     with = token;
   }
   json::object body{{"role", "worker"}, {"boot_id", boot.str()}};
-  CO_TRY(bought, co_await buy(with, std::move(body)));
-  co_return LentToken{bought.token, bought.expires - clock_.wall()};
+  auto bought = co_await buy(with, std::move(body));
+  if (bought) co_return LentToken{bought->token, bought->expires - clock_.wall()};
+  if (bought.error().code == Errc::unauthorized) refused(with);
+  co_return std::move(bought).error();
 }
 
 // ---- the runner's questions ----
@@ -180,16 +234,27 @@ asio::awaitable<Result<Registration>> HttpPlane::register_runner(Runner runner) 
   body["capacity_streams"] = runner.capacity;
   if (!runner.tenant.empty()) body["tenant_id"] = runner.tenant.str();
   if (!runner.site.empty()) body["site_id"] = runner.site.str();
-  CO_TRY(answer, co_await ask(net::Method::post, "/v1/runners/register", json::to_text(body), config_.patience));
-  Registration out{read_flags(answer), Secret(text_of(answer, "will"))};
-  if (out.will.empty()) co_return bad_answer();
+  Registration out;
+  Read read = [&](json::value& answer) -> Status {
+    out.flags = read_flags(answer);
+    out.will = Secret(text_of(answer, "will"));
+    return out.will.empty() ? Status(bad_answer()) : ok();
+  };
+  CO_TRY(heard, co_await ask(net::Method::post, "/v1/runners/register", json::to_text(body), config_.patience,
+                             std::move(read)));
   co_return out;
 }
 
 asio::awaitable<Result<RunnerFlags>> HttpPlane::heartbeat(RunnerId runner, json::object body) {
   body["runner_id"] = runner.str();
-  CO_TRY(answer, co_await ask(net::Method::post, "/v1/runners/heartbeat", json::to_text(body), config_.attempt));
-  co_return read_flags(answer);
+  RunnerFlags out;
+  Read read = [&](json::value& answer) -> Status {
+    out = read_flags(answer);
+    return ok();
+  };
+  CO_TRY(heard, co_await ask(net::Method::post, "/v1/runners/heartbeat", json::to_text(body), config_.attempt,
+                             std::move(read)));
+  co_return out;
 }
 
 asio::awaitable<Result<std::vector<DesiredCamera>>> HttpPlane::desired(DesiredFilter filter) {
@@ -199,16 +264,36 @@ asio::awaitable<Result<std::vector<DesiredCamera>>> HttpPlane::desired(DesiredFi
     if (!filter.tenant.empty()) target += "&tenant_id=" + percent_encode(filter.tenant.str());
     if (!filter.site.empty()) target += "&site_id=" + percent_encode(filter.site.str());
     if (!cursor.empty()) target += "&cursor=" + percent_encode(cursor);
-    CO_TRY(page, co_await ask(net::Method::get, std::move(target), {}, config_.patience));
-    const json::value* items = field(page, "items");
-    if (items == nullptr || !items->is_array()) co_return bad_answer();
-    for (const json::value& item : items->get_array()) {
-      CO_TRY(camera, read_camera(item));
-      if (camera.config.assignable()) out.push_back(std::move(camera));
+    json::array items;
+    Read read = [&](json::value& page) -> Status {
+      json::value* found = page.get_object().if_contains("items");
+      if (found == nullptr || !found->is_array()) return bad_answer();
+      items = std::move(found->get_array());
+      cursor = text_of(page, "next_cursor");
+      return ok();
+    };
+    CO_TRY(heard, co_await ask(net::Method::get, std::move(target), {}, config_.patience, std::move(read)));
+    for (json::value& item : items) {
+      std::string id = text_of(item, "camera_uuid");
+      auto camera = read_camera(std::move(item));
+      if (!camera) unreadable(id, camera.error());
+      if (!camera) co_return std::move(camera).error();
+      if (camera->config.assignable()) out.push_back(*std::move(camera));
     }
-    cursor = text_of(page, "next_cursor");
-    if (cursor.empty()) co_return std::move(out);
+    if (!cursor.empty()) continue;
+    unreadable_.clear();
+    co_return std::move(out);
   }
+}
+
+// The whole list is refused: without that one camera it would say that its worker is to be stopped.
+void HttpPlane::unreadable(const std::string& camera, const Error& why) {
+  if (std::string said = camera + " " + why.message; std::exchange(unreadable_, said) == said) return;
+  log::warn("cameras.unreadable",
+            fmt::format("camera {} of the control plane's list cannot be read: {}; this runner stays with the list it "
+                        "has. Change that field of the camera, or upgrade this runner",
+                        camera, why.message))
+      .with("camera_uuid", camera);
 }
 
 asio::awaitable<Result<std::vector<lease::Answer>>> HttpPlane::apply(lease::Batch batch) {
@@ -220,22 +305,26 @@ asio::awaitable<Result<std::vector<lease::Answer>>> HttpPlane::apply(lease::Batc
   if (batch.operation != lease::Operation::release) body["ttl_seconds"] = seconds(batch.ttl);
   constexpr std::string_view routes[] = {"acquire", "renew", "release"};
   std::string target = fmt::format("/v1/leases/camera/{}-batch", routes[static_cast<size_t>(batch.operation)]);
-  CO_TRY(answer, co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.attempt));
-  const json::value* items = field(answer, "items");
-  if (items == nullptr || !items->is_array() || items->get_array().size() != batch.asks.size()) co_return bad_answer();
   std::vector<lease::Answer> out;
-  for (size_t i = 0; i < batch.asks.size(); ++i) {
-    CO_TRY(read, read_answer(items->get_array()[i]));
-    if (read.camera != batch.asks[i].camera) co_return bad_answer();
-    out.push_back(std::move(read));
-  }
+  Read read = [&](json::value& answer) -> Status {
+    const json::value* items = field(answer, "items");
+    if (items == nullptr || !items->is_array() || items->get_array().size() != batch.asks.size()) return bad_answer();
+    for (size_t i = 0; i < batch.asks.size(); ++i) {
+      TRY(each, read_answer(items->get_array()[i]));
+      if (each.camera != batch.asks[i].camera) return bad_answer();
+      out.push_back(std::move(each));
+    }
+    return ok();
+  };
+  CO_TRY(heard, co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.attempt,
+                             std::move(read), true, Refusals::all));
   co_return std::move(out);
 }
 
 asio::awaitable<Result<BudgetAnswer>> HttpPlane::consume(SiteId site, BudgetUse use) {
   json::object body{{"camera_uuid", use.camera.str()}, {"grant_version", use.grant.n}};
   std::string target = fmt::format("/v1/sites/{}/budget/consume", percent_encode(site.str()));
-  auto answer = co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.attempt);
+  auto answer = co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.attempt, anything);
   if (answer) co_return BudgetAnswer{.granted = true};
   if (answer.error().reason != "budget_empty") co_return std::move(answer).error();
   auto wait = std::chrono::milliseconds(number_of(json::value(answer.error().details), "retry_after_ms"));
@@ -245,7 +334,8 @@ asio::awaitable<Result<BudgetAnswer>> HttpPlane::consume(SiteId site, BudgetUse 
 asio::awaitable<Result<Nothing>> HttpPlane::report_crash(CameraId camera, lease::Owner by) {
   json::object body{{"runner_id", by.runner.str()}, {"boot_id", by.boot.str()}};
   std::string target = fmt::format("/v1/cameras/{}/crashes", percent_encode(camera.str()));
-  CO_TRY(answer, co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.patience, false));
+  CO_TRY(heard, co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.patience, anything,
+                             false));
   co_return ok();
 }
 

@@ -322,8 +322,8 @@ Result<Zone> read_zone(const json::value& v) { return json::read<Zone>(v, json::
 
 json::object write_zone(const Zone& zone) { return tidied(json::write_value(zone)); }
 
-Result<Config> read_config(const json::value& v) {
-  json::Context ctx{json::Unknown::reject};
+Result<Config> read_config(const json::value& v, json::Unknown unknown) {
+  json::Context ctx{unknown};
   Config config;
   json::read_value(v, config, "", ctx);
   if (v.is_object()) {

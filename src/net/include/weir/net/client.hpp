@@ -1,7 +1,8 @@
 // HttpClient: asks one service, at one or several addresses, over connections that are kept and reused.
 //
 // It sticks to the address that answers and goes on to the next one, on new connections, when a request or a stream
-// fails there, or is answered with a server's error; asking again is the caller's part.
+// fails there, or is answered with a server's error or with what `usable` refuses; asking again is the caller's part.
+// While the resolver fails or is silent, a name means what it meant before.
 // A request has one deadline that covers resolving, connecting, writing and reading; past it the connection is closed
 // and the answer is an `unavailable` error. A kept connection that the server had closed in the meantime is retried
 // once on a new one, but only when no byte of an answer had come and the request is idempotent or marked `replayable`
@@ -17,6 +18,12 @@
 
 namespace weir::net {
 
+struct ClientResponse {
+  int status = 0;
+  std::map<std::string, std::string, std::less<>> headers;  // names in lower case
+  std::string body;
+};
+
 struct ClientRequest {
   Method method = Method::get;
   std::string target;     // path and query, already encoded
@@ -26,6 +33,9 @@ struct ClientRequest {
   bool replayable = false;
   std::optional<Instant> write_by = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
+  // Whether an answer is the service's word; where it is not, its address is left as after a failure. Of a stream, only
+  // the head is known then.
+  std::function<bool(const ClientResponse&)> usable = {};
 };
 
 struct ClientOptions {
@@ -36,14 +46,9 @@ struct ClientOptions {
   std::string ca_file = {};  // authorities (PEM) that are believed besides the system's, for https
 };
 
-struct ClientResponse {
-  int status = 0;
-  std::map<std::string, std::string, std::less<>> headers;  // names in lower case
-  std::string body;
-};
-
 struct StreamedEvent {
   std::string id, event, data;
+  bool progress = false;  // nothing but an id: how far the stream has come without an event for this listener
 };
 
 class HttpClient {
@@ -72,5 +77,8 @@ class HttpClient {
 
 // The error of a Weir server's answer: its code, message and details, or a plain one where the body is something else.
 Error response_error(const ClientResponse& response);
+// A refusal that leaves open what the service would have said: 401, 403 and 404, which another address may not share,
+// and whatever is not in a Weir server's words.
+bool says_nothing(const ClientResponse& refusal);
 
 }  // namespace weir::net

@@ -56,6 +56,9 @@ struct DeliveredEvent {
 struct Subscription {
   std::string pattern = "#";   // AMQP topic pattern over routing keys
   std::string after = {};      // a cursor; "" from now on, "0" from the oldest that is kept
+  // Told now and then of a cursor up to which everything that matches was delivered: whoever resumes from the last event
+  // of a rare pattern instead has everything since read through again.
+  std::function<void(const std::string& cursor)> progress = {};
 };
 
 class EventBus {

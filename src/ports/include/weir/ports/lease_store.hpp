@@ -66,10 +66,10 @@ class LeaseStore {
   virtual boost::asio::awaitable<Result<TickReport>> tick() = 0;
   virtual boost::asio::awaitable<Result<LeaseView>> revoke(CameraId camera, TenantId tenant) = 0;
   // The last will: releases every lease of the boot and refuses the boot everything from now on. What was released, as
-  // it is now.
+  // it is now; asked again, what of that nobody has taken since. A runner of this boot no longer counts as live.
   virtual boost::asio::awaitable<Result<std::vector<lease::LeaseRow>>> release_all(lease::Owner owner,
                                                                                    std::string will_sha256) = 0;
-  // Leases that have run out and that others may take now, each version once, whichever control plane asks. At most
+  // Leases that have run out and that others may take now, each expiry once, whichever control plane asks. At most
   // `most`; after a full answer there may be more at once. Asked about every kExpiryEvery; a store that several ask
   // looks that often, not more often.
   virtual boost::asio::awaitable<Result<std::vector<lease::LeaseRow>>> take_expired(int most) = 0;

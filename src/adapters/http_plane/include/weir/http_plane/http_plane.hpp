@@ -1,8 +1,9 @@
 // HttpPlane: the control plane over its HTTP API.
 //
 // Its token comes from what it was given, in this order: the key that signs tokens (where runner and control plane share
-// a machine), an API key, or a token that is exchanged for a fresh one while it is valid. A token that was refused is not
-// used again.
+// a machine), an API key, or a token that is exchanged for a fresh one while it is valid. A token that was refused is
+// exchanged before it is used again; where that is refused too, the file that the first one came from is read again.
+// An answer that cannot be read, or that says nothing, makes the next address the one that is asked (rule 4).
 // Loop thread only.
 #pragma once
 
@@ -19,6 +20,7 @@ struct Config {
   std::optional<net::TokenKey> key = {};
   Secret api_key = {};
   Secret token = {};
+  std::string token_file = {};  // where that came from: read again when it is of no more use
   Duration attempt = 1s;   // a lease question
   Duration patience = 5s;  // everything else
   std::string ca_file = {};  // authorities besides the system's, for https
@@ -46,15 +48,26 @@ class HttpPlane final : public ControlPlane {
     Secret token = {};
     WallTime renew_at{}, expires{};
   };
+  using Read = std::function<Status(boost::json::value&)>;  // an answer, which is an object
+  enum class Refusals { some, all };                          // which of them say nothing
+
   Async<Bought> buy(Secret with, boost::json::object body);
-  Async<boost::json::value> ask(net::Method method, std::string target, std::string body, Duration patience,
-                                bool replayable = true);
-  Async<boost::json::value> send(net::ClientRequest request);
+  Async<Bought> buy_own();
+  bool own_is_alive() const { return !own_.token.empty() && clock_.wall() < own_.expires; }
+  void refused(const Secret& token);
+  bool read_token_file();
+  void explain_refusal(bool file_read, const Error& why);
+  void unreadable(const std::string& camera, const Error& why);
+  Async<Nothing> ask(net::Method method, std::string target, std::string body, Duration patience, Read read,
+                     bool replayable = true, Refusals unknown = Refusals::some);
+  Async<Nothing> send(net::ClientRequest request, Read read, Refusals unknown = Refusals::some);
 
   Clock& clock_;
   Config config_;
   net::HttpClient client_;
   Bought own_;
+  int rounds_refused_ = 0;   // since a token was bought
+  std::string unreadable_;   // what was said last about a camera
 };
 
 }  // namespace weir::http_plane

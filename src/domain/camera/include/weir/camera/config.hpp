@@ -106,8 +106,8 @@ enum class Credentials { shown, redacted };
 
 Result<Zone> read_zone(const json::value& v);
 json::object write_zone(const Zone& zone);
-// Reads and validates completely; unknown fields are rejected.
-Result<Config> read_config(const json::value& v);
+// Reads and validates completely. Unknown fields are rejected, unless they come from whoever may be newer than this.
+Result<Config> read_config(const json::value& v, json::Unknown unknown = json::Unknown::reject);
 json::object write_config(const Config& config, Credentials credentials);
 // What only several fields together can get wrong: zone ids that repeat, zones or a crop outside the frame, too many
 // zones. `read_config` checks these too; this is for a configuration changed as a value.
