@@ -1,6 +1,7 @@
 #include "weir/base/clock.hpp"
 
 #include "weir/base/backoff.hpp"
+#include "weir/base/elapsed.hpp"
 #include "weir/base/random.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
@@ -9,6 +10,7 @@
 #include <boost/asio/detached.hpp>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -106,6 +108,27 @@ TEST_F(VirtualTime, WallTime_CanStep_WithoutMovingNow) {
   clock.step_wall(-1h);
   EXPECT_EQ(clock.wall(), before - 1h);
   EXPECT_EQ(clock.now(), Instant{});
+}
+
+TEST_F(VirtualTime, WhatExpiresElsewhere_IsWaitedForByEitherClock) {
+  std::optional<Instant> ended;
+  auto wait = [&](Duration d) -> asio::awaitable<void> {
+    co_await wait_elapsed(clock, d, [] { return false; });
+    ended = clock.now();
+  };
+  asio::co_spawn(io, wait(300s), asio::detached);
+  clock.run(Instant(10s));
+  EXPECT_FALSE(ended);
+  clock.step_wall(1h);
+  clock.run(Instant(12s));
+  ASSERT_TRUE(ended) << "the wall clock was set forward";
+  ended.reset();
+  asio::co_spawn(io, wait(300s), asio::detached);
+  clock.run(Instant(20s));
+  clock.step_wall(-1h);
+  clock.run(Instant(400s));
+  ASSERT_TRUE(ended) << "it was set back";
+  EXPECT_EQ(*ended, Instant(312s));
 }
 
 TEST(RealTime, ForEver_DoesNotOverflow_AndThePastReturns) {

@@ -43,6 +43,7 @@ std::vector<Action> Brain::handle(const Event& event, Moment moment) {
   acquire();
   plan();
   check_health();
+  offer_cameras();
   man_shards();
   roll_out();
   for (auto& [id, camera] : cameras_) step(camera);
@@ -193,6 +194,7 @@ void Brain::on(const WorkerUp& event) {
   if (found == workers_.end() || found->second.phase != WorkerPhase::starting) return;
   found->second.phase = WorkerPhase::running;
   found->second.heard = moment_.now;
+  workers_start();
 }
 
 void Brain::on(const WorkerGone& event) {
@@ -200,7 +202,9 @@ void Brain::on(const WorkerGone& event) {
   if (found == workers_.end()) return;
   Worker worker = std::move(found->second);
   workers_.erase(found);
-  bool crash = event.code != 0 && worker.phase != WorkerPhase::draining;
+  bool never_up = worker.phase == WorkerPhase::starting && !worker.killed;
+  bool crash = (event.code != 0 && worker.phase != WorkerPhase::draining) || never_up;
+  CameraId culprit_id = worker.hung ? worker.stuck : event.culprit;
   if (crash && !worker.killed)
     note("worker.crashed", fmt::format("exit code {}{}", event.code, event.culprit.empty() ? "" : "; it served this camera"),
          event.culprit, event.worker, true);
@@ -220,11 +224,12 @@ void Brain::on(const WorkerGone& event) {
         camera->second.busy = 0;
     it = sent_.erase(it);
   }
-  if (auto culprit = cameras_.find(event.culprit); crash && culprit != cameras_.end()) {
-    actions_.push_back(ReportCrash{event.culprit});
+  if (auto culprit = cameras_.find(culprit_id); crash && culprit != cameras_.end()) {
+    actions_.push_back(ReportCrash{culprit_id});
     if (++culprit->second.crashes == 2)
-      note("camera.alone", "it crashed its worker twice and gets one of its own", event.culprit, 0, true);
+      note("camera.alone", "it crashed its worker twice and gets one of its own", culprit_id, 0, true);
   }
+  check_starts(worker, event.code);
   Duration lived = moment_.now - worker.started;
   if (event.worker == spare_) {
     spare_ = 0;
@@ -256,6 +261,8 @@ void Brain::on(const WorkerHeard& event) {
   // That it answers does not show that it has heard that it shall end.
   if (found->second.phase != WorkerPhase::draining) found->second.heard = moment_.now;
   found->second.looked_at = true;
+  found->second.stuck_looks = event.stuck.empty() ? 0 : found->second.stuck_looks + 1;
+  found->second.stuck = event.stuck;
   found->second.streaming.clear();
   found->second.unseen.clear();
   for (const SeenCamera& seen : event.cameras) {
@@ -364,6 +371,7 @@ void Brain::on(const Told& event) {
         }
         camera.on = sent.worker;
         camera.missed = 0;
+        camera.joined = true;
         camera.told_until = item.right->valid_until;
         camera.after.reset();
         break;

@@ -18,7 +18,7 @@ void Brain::feed(Camera& camera, const lease::HolderEvent& event) {
     } else if (auto* speak = std::get_if<lease::Speak>(&action)) {
       bool new_grant = !camera.right || camera.right->grant != speak->grant;
       if (new_grant) {
-        camera.paid = camera.streamed = false;
+        camera.paid = camera.streamed = camera.joined = false;
         camera.pay_at = {};
         camera.after.reset();  // others may have spoken since
       }
@@ -51,6 +51,7 @@ std::string Brain::why_not_acquire() const {
   if (stop_by_) return "stopping";
   if (drain_ != DrainMode::none) return "draining";
   if (cordoned_) return "cordoned";
+  if (cannot_start()) return "no worker starts here";
   return overload_;
 }
 
@@ -63,7 +64,7 @@ void Brain::acquire() {
     if (camera.holder.phase != Phase::idle) ++used;
     else if (camera.desired && camera.on == 0 && camera.busy == 0 && moment_.now >= camera.try_at) candidates.push_back(&camera);
   }
-  int room = std::min(policy_.capacity, policy_.shard_size * policy_.workers_max) - used;
+  int room = policy_.room() - used;
   if (room <= 0 || candidates.empty()) return;
   std::ranges::stable_sort(candidates, {}, &Camera::try_at);
   candidates.resize(std::min(candidates.size(), static_cast<size_t>(room)));
@@ -138,10 +139,11 @@ WorkerNumber Brain::target_of(const Camera& camera) const {
   bool moving = shard.rollout.phase == rollout::Phase::moving || shard.rollout.phase == rollout::Phase::draining;
   WorkerNumber target = moving && shard.green != 0 && !waits_for_green(camera, shard) ? shard.green : shard.blue;
   if (!running(target)) return 0;
-  // In the blue/green way a camera joins with the next green, unless the worker is still being filled.
+  // In the blue/green way a camera joins with the next green, unless the worker is still being filled. One that was here
+  // already only comes back.
   const Worker& worker = workers_.at(target);
   bool joins_later = policy_.rollout == rollout::Mode::bluegreen && target == shard.blue && !worker.filling &&
-                     camera.on == 0 && !worker.sources.contains(camera.holder.camera);
+                     !camera.joined && camera.on == 0 && !worker.sources.contains(camera.holder.camera);
   return joins_later ? 0 : target;
 }
 

@@ -44,6 +44,7 @@ class Bench {
     bool confirms = true;  // otherwise it obeys, and its answer is lost
     std::map<CameraId, lease::Version> speaks;
     std::set<CameraId> sources;
+    std::set<CameraId> blind = {};  // of these it gets no pictures
   };
   struct Row {
     std::string owner;
@@ -72,7 +73,7 @@ class Bench {
         WorkerHeard heard{.worker = number};
         for (const CameraId& camera : process.sources) {
           heard.cameras.push_back(seen_of(camera));
-          heard.cameras.back().streaming &= process.ready;
+          heard.cameras.back().streaming &= process.ready && !process.blind.contains(camera);
         }
         feed(heard);
       }

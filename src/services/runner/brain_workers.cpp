@@ -9,6 +9,8 @@ using lease::Phase;
 
 namespace {
 constexpr Duration kDetectorPatience = 10s;
+constexpr Duration kNoStartPause = 30s, kOfferAgain = 5s;
+constexpr int kStuckLooks = 6;  // one that was stopped and goes on needs a moment
 }  // namespace
 
 bool Brain::running(WorkerNumber number) const {
@@ -58,13 +60,48 @@ void Brain::check_health() {
   for (auto& [number, worker] : workers_) {
     if (worker.killed) continue;
     Duration silent = moment_.now - worker.heard;
-    if (worker.phase == WorkerPhase::starting && silent > policy_.start_grace)
+    if (worker.phase == WorkerPhase::starting && silent > policy_.start_grace) {
+      worker.late = true;
       kill(number, "it did not get ready in time");
-    else if (worker.phase == WorkerPhase::running && silent > policy_.silence_limit)
+    } else if (worker.phase == WorkerPhase::running && worker.stuck_looks >= kStuckLooks) {
+      worker.hung = true;
+      note("worker.hung", "a thread of its worker hangs with it: a new worker takes over", worker.stuck, number, true);
+      kill(number, fmt::format("a thread of it hangs with camera {}", worker.stuck.str()));
+    } else if (worker.phase == WorkerPhase::running && silent > policy_.silence_limit)
       kill(number, "it has not answered for too long");
     else if (worker.phase == WorkerPhase::draining && silent > policy_.rollout_times.drain_within)
       kill(number, "it did not drain within its grace");
   }
+}
+
+// An owner that cannot is not an owner: whose workers do not start offers what it holds to others, and takes no more.
+void Brain::check_starts(const Worker& gone, int code) {
+  bool failed = gone.phase == WorkerPhase::starting && (!gone.killed || gone.late);
+  if (!failed) return;
+  failed_start_at_ = moment_.now;
+  if (++failed_starts_ != policy_.failed_starts) return;
+  note("runner.no_workers",
+       fmt::format("no worker starts here ({}): cameras are offered to others, and no more are taken",
+                   gone.late ? std::string("it does not get ready") : fmt::format("exit code {}", code)),
+       {}, 0, true);
+}
+
+void Brain::offer_cameras() {
+  if (failed_starts_ < policy_.failed_starts || moment_.now < offer_at_) return;
+  offer_at_ = moment_.now + kOfferAgain;
+  for (auto& [id, camera] : cameras_)
+    if (camera.holder.phase == Phase::holding && camera.on == 0) camera.letting_go = true;
+}
+
+void Brain::workers_start() {
+  if (std::exchange(failed_starts_, 0) < policy_.failed_starts) return;
+  note("runner.workers_start", "workers start again: cameras are taken again");
+  for (auto& [id, camera] : cameras_) camera.gave_up = 0, camera.try_reach_until = {};
+}
+
+// The idle worker shows when they start again; where none is kept, a camera is risked now and then.
+bool Brain::cannot_start() const {
+  return failed_starts_ >= policy_.failed_starts && (policy_.spare || moment_.now < failed_start_at_ + kNoStartPause);
 }
 
 // ---- shards ----
@@ -170,7 +207,8 @@ bool Brain::needs_rollout(shard::ShardNumber number, const Shard& shard) const {
   for (const auto& [id, camera] : cameras_) {
     if (!assigned_to(id, number) || !may_have(camera)) continue;
     if (camera.on == shard.blue && needs_new_model(camera)) return true;
-    bool joins = camera.on == 0 && camera.busy == 0 && camera.paid && !blue.filling && !blue.sources.contains(id);
+    bool joins = camera.on == 0 && camera.busy == 0 && camera.paid && !camera.joined && !blue.filling &&
+                 !blue.sources.contains(id);
     if (joins && policy_.rollout == rollout::Mode::bluegreen) return true;
   }
   return false;

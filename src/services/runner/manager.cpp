@@ -3,6 +3,7 @@
 #include "worker_process.hpp"
 
 #include "weir/base/backoff.hpp"
+#include "weir/base/elapsed.hpp"
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
 #include "weir/event/events.hpp"
@@ -202,6 +203,7 @@ asio::awaitable<void> Manager::beat() {
     spawn([](Manager* self, json::object beat_body) -> asio::awaitable<void> {
       auto flags = co_await self->plane_.heartbeat(self->owner_.runner, std::move(beat_body));
       if (flags) self->feed(FlagsHeard{flags->cordoned, flags->drain, flags->capacity, flags->spare});
+      self->check_known(flags);
     }(this, std::move(body)), "heartbeat");
     if (!bus_token_.empty()) {
       std::vector<OutgoingEvent> events(1);
@@ -214,6 +216,14 @@ asio::awaitable<void> Manager::beat() {
     next = std::max(next + settings_.heartbeat, clock_.now());
     co_await clock_.wait_until(next);
   }
+}
+
+// Deleted from the list while it was away: what it takes nobody could see or drain. It begins anew under another boot.
+void Manager::check_known(const Result<RunnerFlags>& heard) {
+  bool unknown = !heard && heard.error().reason == "runner_not_found";
+  beats_unknown_ = unknown ? beats_unknown_ + 1 : 0;
+  if (beats_unknown_ == 3 && !code_)
+    perform(End{60, "the control plane does not know this runner any more: started again, it registers anew"});
 }
 
 // The workers' token, renewed long before it ends.
@@ -229,7 +239,7 @@ asio::awaitable<void> Manager::keep_token() {
     bus_token_ = lent->token;
     if (auto own = co_await plane_.runner_token()) settings_.use_bus_token(*own);
     tell_workers_the_bus();
-    co_await clock_.wait(std::max<Duration>(lent->life / 3, 1s));
+    co_await wait_elapsed(clock_, std::max<Duration>(lent->life / 3, 1s), [this] { return code_.has_value(); });
   }
 }
 
@@ -290,8 +300,11 @@ asio::awaitable<void> Manager::follow(std::string pattern) {
       co_await clock_.wait(50ms);
       continue;
     }
-    Subscription wanted{.pattern = pattern, .after = cursor};
     bool heard = false;
+    Subscription wanted{.pattern = pattern, .after = cursor, .progress = [&](const std::string& at) {
+                          cursor = at;
+                          heard = true;
+                        }};
     Status ended = co_await bus_.subscribe(std::move(wanted), [&](const DeliveredEvent& event) {
       cursor = event.cursor;
       heard = true;

@@ -174,6 +174,8 @@ asio::awaitable<void> Manager::watch_worker(WorkerPtr worker) {
       if (const auto* cameras = said.if_contains("cameras"); cameras != nullptr && cameras->is_array())
         for (const json::value& each : cameras->get_array())
           if (each.is_object()) heard.cameras.push_back(seen_of(each.get_object()));
+      if (const auto* stuck = said.if_contains("stuck"); stuck != nullptr && stuck->is_array() && !stuck->get_array().empty())
+        heard.stuck = seen_of(stuck->get_array()[0].as_object()).camera;
       feed(heard);
     }
     co_await clock_.wait(settings_.worker_look);

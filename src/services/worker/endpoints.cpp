@@ -41,16 +41,19 @@ void add(net::Router& router, Endpoints& endpoints, net::Method method, std::str
              });
 }
 
+json::array list_of(const std::vector<Trouble>& troubles) {
+  json::array out;
+  for (const Trouble& each : troubles) out.push_back(json::object{{"camera_uuid", each.camera.str()}, {"what", each.what}});
+  return out;
+}
+
 Reply healthz(Endpoints& e, net::Request&) {
   if (std::vector<Trouble> troubles = e.worker.troubles(); !troubles.empty()) {
-    json::array cameras;
-    for (const Trouble& each : troubles)
-      cameras.push_back(json::object{{"camera_uuid", each.camera.str()}, {"what", each.what}});
     const Trouble& first = troubles.front();
     std::string more = troubles.size() == 1 ? "" : fmt::format(", and {} more", troubles.size() - 1);
     co_return Error{Errc::unavailable, "thread_stuck",
                     fmt::format("camera {}: {}{}; only a new worker ends that", first.camera.str(), first.what, more),
-                    {{"cameras", std::move(cameras)}}};
+                    {{"cameras", list_of(troubles)}}};
   }
   co_return net::Response::json(json::object{{"status", "ok"}, {"standby", e.worker.standby()},
                                              {"draining", e.worker.draining()}});
@@ -66,7 +69,11 @@ Reply metrics(Endpoints& e, net::Request&) {
   co_return net::Response::text(e.metrics.text(), 200, "text/plain; version=0.0.4; charset=utf-8");
 }
 
-Reply state(Endpoints& e, net::Request&) { co_return net::Response::json(e.worker.state()); }
+Reply state(Endpoints& e, net::Request&) {
+  json::object body = e.worker.state();
+  body["stuck"] = list_of(e.worker.troubles());
+  co_return net::Response::json(body);
+}
 
 Reply drain(Endpoints& e, net::Request&) {
   e.drain();

@@ -16,6 +16,7 @@
 #include "weir/rollout/rollout.hpp"
 #include "weir/shard/plan.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -37,6 +38,7 @@ struct Policy {
   int quorum_pct = 80;            // of the cameras that blue delivers, green must deliver as many
   int workers_max = 4;            // shards, those of cameras that must be alone not counted
   Duration start_grace = 30s;     // until a new worker must have answered
+  int failed_starts = 3;          // in a row: no worker starts on this machine
   Duration silence_limit = 60s;   // a worker that has not answered for this long is ended
   Duration poll = 10s;            // a camera that somebody else has is asked for again about this often
   int drain_batch = 4;
@@ -44,6 +46,7 @@ struct Policy {
   Duration pickup_limit = 10s;    // how long a drained batch is waited for, where others have room
   int unreachable_after = 3;      // failed dials with a cause on this side
   bool spare = true;              // one idle worker is kept ready
+  int room() const { return std::min(capacity, shard_size * workers_max); }
 };
 
 struct Moment {
@@ -107,6 +110,7 @@ struct SeenCamera {
 struct WorkerHeard {
   WorkerNumber worker = 0;
   std::vector<SeenCamera> cameras = {};
+  CameraId stuck = {};  // whose thread or picture hangs in it: only a new worker ends that
 };
 struct Told {
   std::uint64_t message = 0;
@@ -242,6 +246,7 @@ class Brain {
     bool elsewhere = false;                   // another runner has it, as far as was heard
     bool letting_go = false;                  // cannot be reached from here
     bool streamed = false;                    // under the present grant
+    bool joined = false;                      // a worker has had it under the present grant
     bool few_sessions = false;                // learned
     int crashes = 0;
     int gave_up = 0;
@@ -259,6 +264,9 @@ class Brain {
     shard::ShardNumber shard = 0;
     WorkerPhase phase = WorkerPhase::starting;
     bool killed = false;
+    bool late = false, hung = false;          // why it was killed: it did not get ready, or a thread of it hung
+    CameraId stuck = {};
+    int stuck_looks = 0;                      // in a row
     bool filling = true;                      // has not had all its cameras yet
     int binary = 0;
     bool looked_at = false;
@@ -313,6 +321,10 @@ class Brain {
   void tell_aside(WorkerNumber worker, Message what, std::vector<TellItem> items);  // not the cameras' own next step
   void dismiss(WorkerNumber number);
   void check_health();
+  void check_starts(const Worker& gone, int code);
+  bool cannot_start() const;
+  void offer_cameras();
+  void workers_start();
   void keep_spare();
   shard::ShardNumber free_label() const;
   bool running(WorkerNumber number) const;
@@ -369,6 +381,8 @@ class Brain {
   DrainMode drain_ = DrainMode::none;
   bool room_elsewhere_ = true;              // as far as it is known
   std::string overload_;
+  int failed_starts_ = 0;          // workers in a row that ended before they answered
+  Instant failed_start_at_{}, offer_at_{};
   std::optional<Instant> stop_by_;
   std::map<CameraId, bool> wave_;  // drained and not yet picked up by others (true: released)
   Instant wave_since_{};

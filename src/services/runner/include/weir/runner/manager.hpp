@@ -95,6 +95,7 @@ class Manager {
   boost::asio::awaitable<void> join();
   boost::asio::awaitable<void> keep_time();
   boost::asio::awaitable<void> beat();
+  void check_known(const Result<RunnerFlags>& heard);
   boost::asio::awaitable<void> keep_token();
   boost::asio::awaitable<void> list_cameras();
   boost::asio::awaitable<void> follow(std::string pattern);
@@ -121,6 +122,7 @@ class Manager {
   bool changed_meanwhile_ = false;   // the cameras, since they were last asked for
   boost::asio::steady_timer time_, cameras_due_, ended_;
   bool registered_ = false, stopping_ = false;
+  int beats_unknown_ = 0;            // heartbeats in a row to a control plane that does not know this runner
   std::optional<int> code_;
   size_t remembered_ = 0;  // what was written to disk last
 };

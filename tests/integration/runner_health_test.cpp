@@ -1,0 +1,62 @@
+// A runner that is in no state to work, or that nobody knows any more.
+#include "fleet.hpp"
+#include "stall.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace weir::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunnerHealth : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{});
+  }
+  std::unique_ptr<RunnerFleet> fleet_;
+};
+
+TEST_F(RunnerHealth, WorkersThatDoNotStart_TheCamerasGoToARunnerWhereTheyDo) {
+  std::string bin = fleet_->folder().path() + "/bin";
+  fs::create_directory(bin);
+  fs::copy_file(WEIR_BINARY, bin + "/weir");
+  std::ofstream(bin + "/weir-worker") << "#!/bin/sh\nexit 127\n";
+  fs::permissions(bin + "/weir-worker", fs::perms::owner_all);
+  Runner broken(bin + "/weir", "broken", fleet_->folder().path() + "/broken",
+                {"--control-plane-url", fleet_->plane().url(), "--auth-secret-file",
+                 fleet_->folder().path() + "/auth.secret", "--prom-manager-port", "0"});
+  fleet_->add("r1");
+  ASSERT_TRUE(eventually(20s, [&] { return broken.logged("runner.no_workers"); })) << broken.log();
+  EXPECT_TRUE(fleet_->all_stream(30s)) << fleet_->report() << broken.log();
+  EXPECT_EQ(broken.told()["why_not_acquiring"], "no worker starts here");
+}
+
+TEST_F(RunnerHealth, DeletedFromTheList_ItEnds_SoThatItsNextStartRegistersAnew) {
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  for (const std::string& camera : fleet_->cameras())
+    ASSERT_EQ(fleet_->plane().call(net::Method::del, "/v1/cameras/" + camera, {}, fleet_->plane().token("admin")).status, 200);
+  Reply gone;
+  ASSERT_TRUE(eventually(10s, [&] {
+    gone = fleet_->plane().call(net::Method::del, "/v1/runners/r1", {}, fleet_->plane().token("admin"));
+    return gone.status == 200;
+  })) << gone.text;
+  EXPECT_EQ(runner.wait(20s), 60) << runner.log();
+  auto again = fleet_->make("r1", "r1");
+  EXPECT_TRUE(eventually(10s, [&] { return fleet_->plane().get("/v1/runners/r1").status == 200; })) << again->log();
+}
+
+TEST_F(RunnerHealth, ItsCapacity_IsWhatItsWorkersCanTake) {
+  fleet_->add("r1", {"--capacity-streams", "100", "--max-workers", "1", "--target-streams-per-shard", "3"});
+  Reply shown;
+  ASSERT_TRUE(eventually(10s, [&] { return (shown = fleet_->plane().get("/v1/runners/r1")).status == 200; })) << shown.text;
+  EXPECT_EQ(shown.body.at("capacity_streams"), 3) << shown.text;
+}
+
+}  // namespace
+}  // namespace weir::test
