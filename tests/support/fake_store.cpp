@@ -29,7 +29,7 @@ class FakeStore::Access final : public lease::Rows {
   void save(const LeaseRow& row) override { r_.leases[row.camera] = row; }
   bool boot_dead(const lease::Owner& owner) override {
     auto at = r_.boots.find(owner);
-    return at != r_.boots.end() && at->second.second;
+    return at != r_.boots.end() && at->second.dead;
   }
   bool cordoned(const RunnerId& runner) override {
     auto at = r_.runners.find(runner);
@@ -41,11 +41,13 @@ class FakeStore::Access final : public lease::Rows {
   }
   bool other_eligible(const CameraId& camera, const RunnerId& runner, LeaseTime now) override {
     const LeaseRow& row = r_.leases.at(camera);
+    bool ran_out = !row.released && row.expires <= now;
     return std::ranges::any_of(r_.runners, [&](const auto& entry) {
       const Runner& other = entry.second;
       return other.id != runner && !cordoned(other.id) && r_.heartbeats[other.id] > now - s_.limits_.runner_live &&
              (other.tenant.empty() || other.tenant == row.tenant) && (other.site.empty() || other.site == row.site) &&
-             s_.held_by(other.id) < other.capacity && !avoided(camera, other.id, now);
+             s_.held_by(other.id) < other.capacity && !(ran_out && row.owner.runner == other.id) &&
+             !avoided(camera, other.id, now);
     });
   }
   void add_avoid(const CameraId& camera, const RunnerId& runner, LeaseTime now) override {
@@ -99,16 +101,22 @@ void FakeStore::open_epoch_now() {
 
 Result<std::vector<LeaseRow>> FakeStore::release_all_now(const lease::Owner& owner, const std::string& will_sha256) {
   auto boot = rows_.boots.find(owner);
-  if (boot == rows_.boots.end() || boot->second.first.empty() || boot->second.first != will_sha256)
+  if (boot == rows_.boots.end() || boot->second.will_sha256.empty() || boot->second.will_sha256 != will_sha256)
     return Error{Errc::unauthorized, "will_refused", "this boot's last will was not signed with its secret"};
-  boot->second.second = true;
+  FakeBoot& known = boot->second;
+  if (!known.dead) known.will_after = lease::Version::make(rows_.state.epoch, rows_.state.counter);
+  known.dead = true;
+  if (auto runner = rows_.runners.find(owner.runner); runner != rows_.runners.end() && runner->second.boot == owner.boot)
+    rows_.heartbeats[owner.runner] = LeaseTime(-24h);
   std::vector<LeaseRow> released;
   for (auto& [camera, row] : rows_.leases) {
-    if (row.owner != owner || row.released) continue;
-    row.version = draw();
-    row.released = true;
-    row.last_key.clear();
-    released.push_back(row);
+    if (row.owner != owner) continue;
+    if (!row.released) {
+      row.version = draw();
+      row.released = true;
+      row.last_key.clear();
+    }
+    if (!row.revoked && row.version > known.will_after) released.push_back(row);
   }
   return released;
 }
@@ -119,8 +127,8 @@ std::vector<LeaseRow> FakeStore::take_expired_now(int most) {
   if (!lease::settled(moment)) return taken;
   for (const auto& [camera, row] : rows_.leases) {
     if (static_cast<int>(taken.size()) == most) break;
-    if (row.released || row.expires > moment.now || rows_.expired[camera] == row.version) continue;
-    rows_.expired[camera] = row.version;
+    if (row.released || row.expires > moment.now || rows_.expiries_told[camera] == row.expires) continue;
+    rows_.expiries_told[camera] = row.expires;
     taken.push_back(row);
   }
   return taken;
@@ -336,7 +344,7 @@ Async<Runner> FakeStore::register_runner(Runner runner, std::string will) {
   auto before = rows_.runners.find(runner.id);
   if (before != rows_.runners.end() && !runner.tenant.empty() && runner_foreign(runner.tenant, before->second))
     co_return exists_already("runner", "runner_id");
-  if (!runner.boot.empty() && !rows_.boots.emplace(lease::Owner{runner.id, runner.boot}, std::pair{will, false}).second)
+  if (!runner.boot.empty() && !rows_.boots.emplace(lease::Owner{runner.id, runner.boot}, FakeBoot{will}).second)
     co_return Error{Errc::conflict, "boot_known", "this boot_id was registered before"};
   runner.said_capacity = runner.capacity;
   if (before != rows_.runners.end()) keep_orders(before->second, runner);

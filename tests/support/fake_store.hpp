@@ -14,14 +14,20 @@
 
 namespace weir::test {
 
+struct FakeBoot {
+  std::string will_sha256;
+  bool dead = false;
+  lease::Version will_after = {};  // the last one before its will
+};
+
 // The rows, copyable, so that a simulated failover can go back to an older state.
 struct FakeRows {
   lease::StoreState state;
   std::map<CameraId, lease::LeaseRow> leases;
-  std::map<lease::Owner, std::pair<std::string, bool>> boots;  // will_sha256, dead
+  std::map<lease::Owner, FakeBoot> boots;
   std::map<std::pair<CameraId, RunnerId>, std::pair<LeaseTime, int>> avoids;
   std::map<CameraId, lease::Version> budget_uses;
-  std::map<CameraId, lease::Version> expired;  // whose expiry was announced
+  std::map<CameraId, LeaseTime> expiries_told;
   std::map<TenantId, Tenant> tenants;
   std::map<SiteId, Site> sites;
   std::map<CameraId, CameraRecord> cameras;

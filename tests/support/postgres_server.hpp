@@ -3,6 +3,8 @@
 
 #include "weir/base/result.hpp"
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <string>
 
@@ -51,3 +53,11 @@ class TempDir {
 };
 
 }  // namespace weir::test
+
+// Ends the test if there is no PostgreSQL on this machine. One that is there and does not start is a failure.
+#define SKIP_WITHOUT_POSTGRES(made)                                            \
+  if (!(made)) {                                                               \
+    ASSERT_EQ((made).error().reason, "no_postgres") << (made).error().message; \
+    GTEST_SKIP() << (made).error().message;                                    \
+  }                                                                            \
+  static_assert(true)

@@ -208,23 +208,32 @@ Result<LeaseView> revoke(Connection& c, const CameraId& camera, const TenantId& 
   return show_lease(c, camera, tenant);
 }
 
-// The boot dies first; an acquire under way holds its row, so the leases read next are complete.
+// The boot dies first; an acquire under way holds its row, so the leases read next are complete. Asked again it answers
+// the same: who asked before may have died before it told anybody.
 Result<std::vector<LeaseRow>> release_all(Connection& c, const lease::Owner& owner, const std::string& will_sha256,
                                           const LeaseLimits& limits) {
   Transaction tx(c);
   Rows boot = c.query(
-      "UPDATE boots SET dead = true WHERE runner_id = $1::text AND boot_id = $2::text AND will_sha256 = $3::text"
-      " AND will_sha256 <> '' RETURNING 1",
+      "UPDATE boots SET dead = true, will_after = CASE WHEN dead THEN will_after ELSE"
+      " (SELECT (s.epoch << 40) | c.last_value FROM store_state s CROSS JOIN lease_counter c) END"
+      " WHERE runner_id = $1::text AND boot_id = $2::text AND will_sha256 = $3::text AND will_sha256 <> ''"
+      " RETURNING will_after",
       Params() << owner.runner << owner.boot << will_sha256);
   if (boot.size() == 0)
     return Error{Errc::unauthorized, "will_refused", "this boot's last will was not signed with its secret"};
-  Rows released = c.query(
+  c.query(
       "WITH k AS MATERIALIZED (SELECT camera_uuid FROM leases WHERE owner_id = $1::text AND boot_id = $2::text"
       " AND NOT released ORDER BY camera_uuid FOR UPDATE)"
       " UPDATE leases l SET version = weir_draw($3::bigint), released = true, last_key = ''"
-      " FROM k WHERE l.camera_uuid = k.camera_uuid RETURNING " WEIR_LEASE_COLUMNS,
+      " FROM k WHERE l.camera_uuid = k.camera_uuid",
       Params() << owner.runner << owner.boot << limits.ttl_max);
-  std::vector<LeaseRow> rows = lease_rows(released);
+  // Known to be dead: lease time began later than this, by more than any runner is waited for.
+  c.query("UPDATE runners SET heartbeat_at = -86400000000 WHERE runner_id = $1::text AND boot_id = $2::text",
+          Params() << owner.runner << owner.boot);
+  std::vector<LeaseRow> rows = lease_rows(
+      c.query("SELECT " WEIR_LEASE_COLUMNS " FROM leases l WHERE l.owner_id = $1::text AND l.boot_id = $2::text"
+              " AND l.released AND NOT l.revoked AND $3::bigint > 0 AND l.version > $3 ORDER BY l.camera_uuid",
+              Params() << owner.runner << owner.boot << boot.integer(0, 0)));
   tx.commit();
   return rows;
 }

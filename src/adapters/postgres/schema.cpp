@@ -237,7 +237,7 @@ CREATE TABLE api_keys(
   created_at bigint NOT NULL, last_used_at bigint NOT NULL);
 )sql";
 
-// expired_version: the version whose expiry was announced. Nobody indexes it, so noting it is heap-only too.
+// expired_version became expiry_told; noting it is heap-only too.
 constexpr const char* kExpiries = R"sql(
 ALTER TABLE leases ADD COLUMN expired_version bigint NOT NULL DEFAULT 0;
 ALTER TABLE cameras ADD COLUMN configured_at bigint NOT NULL DEFAULT 0, ADD COLUMN crashes int NOT NULL DEFAULT 0;
@@ -265,7 +265,45 @@ BEGIN
 END $$;
 )sql";
 
-constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries};
+// expiry_told: the expiry that was announced; a lease that was renewed after it runs out a second time. Renewals do not
+// write it, and nobody indexes it.
+// will_after: the last version before the boot's will; 0 while it lives, or where an older Weir carried it out.
+constexpr const char* kToldAgain = R"sql(
+ALTER TABLE leases RENAME COLUMN expired_version TO expiry_told;
+UPDATE leases SET expiry_told = CASE WHEN expiry_told = version THEN expires ELSE 0 END WHERE expiry_told <> 0;
+ALTER TABLE boots ADD COLUMN will_after bigint NOT NULL DEFAULT 0;
+
+CREATE OR REPLACE FUNCTION weir_take_expired(every bigint, most int) RETURNS SETOF leases LANGUAGE plpgsql
+SET enable_seqscan = on AS $$
+DECLARE m record; expired text[];
+BEGIN
+  SELECT * INTO m FROM weir_moment;
+  IF NOT m.current OR m.now < greatest(m.hold_until, m.closed_until) THEN RETURN; END IF;
+  PERFORM 1 FROM expiry_state WHERE looked_at <= m.now - every FOR UPDATE SKIP LOCKED;
+  IF NOT FOUND THEN RETURN; END IF;
+  expired := ARRAY(SELECT camera_uuid FROM leases
+                   WHERE NOT released AND expires <= m.now AND expiry_told <> expires
+                   LIMIT most FOR NO KEY UPDATE SKIP LOCKED);
+  IF cardinality(expired) < most THEN UPDATE expiry_state SET looked_at = m.now; END IF;
+  IF cardinality(expired) = 0 THEN RETURN; END IF;
+  RETURN QUERY UPDATE leases SET expiry_told = expires WHERE camera_uuid = ANY (expired) RETURNING *;
+END $$;
+
+-- Who let this very lease run out is hardly one to leave the camera to.
+CREATE OR REPLACE FUNCTION weir_other_eligible(camera text, tenant text, site text, runner text, at bigint, live bigint)
+RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT EXISTS (
+    SELECT 1 FROM runners r
+    WHERE r.runner_id <> runner AND NOT r.cordoned AND r.drain = 'none' AND r.heartbeat_at > at - live
+      AND r.tenant_id IN ('', tenant) AND r.site_id IN ('', site)
+      AND r.capacity > (SELECT count(*) FROM leases o WHERE o.owner_id = r.runner_id AND NOT o.released)
+      AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.camera_uuid = camera AND l.owner_id = r.runner_id
+                      AND NOT l.released AND l.expires <= at)
+      AND NOT EXISTS (SELECT 1 FROM avoids a
+                      WHERE a.camera_uuid = camera AND a.runner_id = r.runner_id AND a.until > at)) $$;
+)sql";
+
+constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain};
 
 }  // namespace
 

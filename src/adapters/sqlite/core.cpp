@@ -7,6 +7,11 @@ namespace weir::sqlite {
 
 using lease::LeaseRow;
 
+namespace {
+// The heartbeat of a runner that is known to be dead: lease time began later, by more than any runner is waited for.
+constexpr LeaseTime kLongSilent{-24h};
+}  // namespace
+
 class Core::SqlRows final : public lease::Rows {
  public:
   SqlRows(Db& db, const LeaseLimits& limits) : db_(db), limits_(limits) {}
@@ -47,14 +52,16 @@ class Core::SqlRows final : public lease::Rows {
     q << camera << runner << now;
     return q.next();
   }
+  // Who let this very lease run out is hardly one to leave the camera to.
   bool other_eligible(const CameraId& camera, const RunnerId& runner, LeaseTime now) override {
     Query q = db_.query(
-        "SELECT 1 FROM leases l, runners r WHERE l.camera_uuid = ? AND r.runner_id <> ? AND r.cordoned = 0 "
-        "AND r.drain = 'none' AND r.heartbeat_at > ? AND r.tenant_id IN ('', l.tenant_id) "
+        "SELECT 1 FROM leases l, runners r WHERE l.camera_uuid = ?1 AND r.runner_id <> ?2 AND r.cordoned = 0 "
+        "AND r.drain = 'none' AND r.heartbeat_at > ?3 AND r.tenant_id IN ('', l.tenant_id) "
         "AND r.site_id IN ('', l.site_id) AND r.capacity > "
         "(SELECT count(*) FROM leases o WHERE o.owner_id = r.runner_id AND o.released = 0) "
+        "AND NOT (l.owner_id = r.runner_id AND l.released = 0 AND l.expires <= ?4) "
         "AND NOT EXISTS (SELECT 1 FROM avoids a WHERE a.camera_uuid = l.camera_uuid AND a.runner_id = r.runner_id "
-        "AND a.until > ?) LIMIT 1");
+        "AND a.until > ?4) LIMIT 1");
     q << camera << runner << (now - limits_.runner_live) << now;
     return q.next();
   }
@@ -97,9 +104,10 @@ Core::Core(const std::string& path, LeaseLimits limits, std::function<WallTime()
 
 Core::~Core() = default;
 
+// What is remembered must be there before BEGIN can fail: a rollback to an older state would hand out versions twice.
 void Core::begin() {
-  db_->query("BEGIN IMMEDIATE").run();
   at_begin_ = state_;
+  db_->query("BEGIN IMMEDIATE").run();
 }
 
 void Core::commit() {
@@ -115,7 +123,7 @@ void Core::commit() {
 
 void Core::rollback() {
   state_ = at_begin_;
-  db_->script("ROLLBACK");
+  if (db_->in_transaction()) db_->script("ROLLBACK");
 }
 
 void Core::mark_job() {
@@ -162,17 +170,25 @@ Result<LeaseView> Core::revoke(const CameraId& camera, const TenantId& tenant) {
   return Reader(db_).show(camera, tenant, now(), clock_());
 }
 
+// Asked again it answers the same: who asked before may have died before it told anybody.
 Result<std::vector<LeaseRow>> Core::release_all(const lease::Owner& owner, const std::string& will_sha256) {
+  std::int64_t will_after = lease::Version::make(state_.epoch, state_.counter).n;
   {
-    Query q = db_->query("SELECT will_sha256 FROM boots WHERE runner_id = ? AND boot_id = ?");
+    Query q = db_->query("SELECT will_sha256, dead, will_after FROM boots WHERE runner_id = ? AND boot_id = ?");
     q << owner.runner << owner.boot;
     if (!q.next() || q.text(0).empty() || !equal_constant_time(q.text(0), will_sha256))
       return Error{Errc::unauthorized, "will_refused", "this boot's last will was not signed with its secret"};
+    if (q.integer(1) != 0) will_after = q.integer(2);
   }
   {
-    Query dead = db_->query("UPDATE boots SET dead = 1 WHERE runner_id = ? AND boot_id = ?");
-    dead << owner.runner << owner.boot;
+    Query dead = db_->query("UPDATE boots SET dead = 1, will_after = ? WHERE runner_id = ? AND boot_id = ?");
+    dead << will_after << owner.runner << owner.boot;
     dead.run();
+  }
+  {
+    Query silent = db_->query("UPDATE runners SET heartbeat_at = ? WHERE runner_id = ? AND boot_id = ?");
+    silent << kLongSilent << owner.runner << owner.boot;
+    silent.run();
   }
   std::vector<LeaseRow> held;
   {
@@ -188,7 +204,13 @@ Result<std::vector<LeaseRow>> Core::release_all(const lease::Owner& owner, const
     row.last_key.clear();
     rows.save(row);
   }
-  return held;
+  std::vector<LeaseRow> released;
+  Query q = db_->query("SELECT " WEIR_LEASE_COLUMNS
+                       " FROM leases l WHERE owner_id = ?1 AND boot_id = ?2 AND released = 1 AND revoked = 0"
+                       " AND ?3 > 0 AND version > ?3 ORDER BY camera_uuid");
+  q << owner.runner << owner.boot << will_after;
+  while (q.next()) released.push_back(lease_row(q));
+  return released;
 }
 
 // A scan: an index over expiries would have to follow every renewal.
@@ -198,12 +220,12 @@ std::vector<LeaseRow> Core::take_expired(int most) {
   if (!lease::settled(moment)) return expired;
   {
     Query q = db_->query("SELECT " WEIR_LEASE_COLUMNS
-                         " FROM leases l WHERE released = 0 AND expires <= ? AND expired_version <> version LIMIT ?");
+                         " FROM leases l WHERE released = 0 AND expires <= ? AND expiry_told <> expires LIMIT ?");
     q << moment.now << most;
     while (q.next()) expired.push_back(lease_row(q));
   }
   for (const LeaseRow& row : expired) {
-    Query q = db_->query("UPDATE leases SET expired_version = version WHERE camera_uuid = ?");
+    Query q = db_->query("UPDATE leases SET expiry_told = expires WHERE camera_uuid = ?");
     q << row.camera;
     q.run();
   }
@@ -367,7 +389,7 @@ Result<Runner> Core::register_runner(Runner runner, const std::string& will_sha2
     keep_orders(*before, runner);
   }
   if (!runner.boot.empty()) {
-    Query q = db_->query("INSERT INTO boots VALUES (?, ?, ?, 0, ?) ON CONFLICT DO NOTHING");
+    Query q = db_->query("INSERT INTO boots VALUES (?, ?, ?, 0, ?, 0) ON CONFLICT DO NOTHING");
     q << runner.id << runner.boot << will_sha256 << clock_();
     if (q.run() == 0) return Error{Errc::conflict, "boot_known", "this boot_id was registered before"};
   }

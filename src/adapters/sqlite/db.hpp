@@ -79,6 +79,7 @@ class Db {
   // `sql` must be a literal: its address is the key of the cache.
   Query query(const char* sql);
   void script(const char* sql);
+  bool in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
   [[noreturn]] void fail(int code) const;
 
  private:

@@ -83,6 +83,13 @@ ALTER TABLE cameras ADD COLUMN configured_at INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE cameras ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
 UPDATE cameras SET configured_at = updated_at;
 )sql",
+    // expiry_told: the expiry that was announced; a lease that was renewed after it runs out a second time.
+    // will_after: the last version before the boot's will; 0 while it lives, or where an older Weir carried it out.
+    R"sql(
+ALTER TABLE leases RENAME COLUMN expired_version TO expiry_told;
+UPDATE leases SET expiry_told = CASE WHEN expiry_told = version THEN expires ELSE 0 END;
+ALTER TABLE boots ADD COLUMN will_after INTEGER NOT NULL DEFAULT 0;
+)sql",
 };
 }  // namespace
 

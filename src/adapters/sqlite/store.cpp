@@ -130,7 +130,7 @@ void SqliteStore::State::run_group(std::vector<Job>& jobs) {
     try {
       core->rollback();
     } catch (const std::exception&) {
-      // Nothing was open: the failure came from BEGIN.
+      // The next BEGIN fails then too, and is logged.
     }
     for (Job& job : jobs) job.fail(store_failed(failure));
   }

@@ -21,10 +21,16 @@ constexpr Duration kAway = 250ms;  // before the store is asked again
 bool owner_was_silenced(const LeaseChange& change) {
   return change.what == "revoked" || change.what == "expired" || change.reason == kLastWill;
 }
+
+// One step drew this version, whatever it was. Besides, a version can run out, and again if its owner came back in time.
+std::string step_name(const LeaseChange& change) {
+  if (change.what != "expired") return fmt::format("{:014x}", change.version.n);
+  return fmt::format("{:014x}-expired-{:x}", change.version.n, change.expires.time_since_epoch().count());
+}
 }  // namespace
 
 LeaseChange change_of(std::string_view what, const lease::LeaseRow& row, std::string_view reason) {
-  return {what, {row.tenant, row.site, row.camera}, row.owner, row.version, reason};
+  return {what, {row.tenant, row.site, row.camera}, row.owner, row.version, reason, row.expires};
 }
 
 std::string config_version(const CameraRecord& record) {
@@ -68,9 +74,7 @@ void Announcer::lease(const LeaseChange& change) {
                        {"boot_id", change.owner.boot.str()},
                        {"version", change.version.n}};
   if (!change.reason.empty()) payload["reason"] = change.reason;
-  // One step drew this version, whatever it was; besides, a version runs out at most once.
-  std::string id =
-      fmt::format("{}lease-{:014x}{}", kOwnIdPrefix, change.version.n, change.what == "expired" ? "-expired" : "");
+  std::string id = fmt::format("{}lease-{}", kOwnIdPrefix, step_name(change));
   add(place.tenant, event::lease_key(change.what, place), std::move(id), std::move(payload));
   if (owner_was_silenced(change)) disconnected(change);
 }
@@ -84,7 +88,7 @@ void Announcer::disconnected(const LeaseChange& change) {
                        {"shard_id", ""},
                        {"lease_version", change.version.n},
                        {"reason", change.what == "expired" ? std::string_view("lease_expired") : change.reason}};
-  std::string id = fmt::format("{}status-{:014x}", kOwnIdPrefix, change.version.n);
+  std::string id = fmt::format("{}status-{}", kOwnIdPrefix, step_name(change));
   Announcement told{place.tenant, event::status_key(place), std::move(id), {}};
   told.topic = kStatusTopic;
   told.stamp = EventStamp{place.camera, change.version};

@@ -269,6 +269,21 @@ TEST_F(Announcements, Expiries_AreTold_UnderTheVersionThatRanOut) {
   expect_disconnected(1, "r-9", 60, "lease_expired");
 }
 
+TEST_F(Announcements, LeaseThatRunsOutTwice_IsToldTwice_AndEachOfTheTwoOnce) {
+  lease::LeaseRow row = row_of("c-1", 60);
+  auto run_out = [&](Duration at) {
+    row.expires = LeaseTime(at);
+    store_.expired = {row};
+    clock_.run(clock_.now() + 600ms);
+    EXPECT_EQ(heard(), (Keys{"lease.expired.t-1.s-1.c-1", "stream.status.t-1.s-1.c-1"}));
+    return std::pair{said(0, "event_id"), said(1, "event_id")};
+  };
+  auto first = run_out(5s), second = run_out(9s);
+  EXPECT_NE(first.first, second.first);
+  EXPECT_NE(first.second, second.second);
+  EXPECT_EQ(run_out(9s), second);
+}
+
 TEST_F(Announcements, OperatorsOrders_AreTold) {
   ask(Method::patch, "/v1/runners/r-7", R"({"cordoned":true})");
   EXPECT_EQ(heard(), Keys{"runner.changed.r-7"});

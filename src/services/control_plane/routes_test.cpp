@@ -350,6 +350,31 @@ TEST_F(ControlPlaneRoutes, Will_IsMadeOnceAndOpensOneDoor) {
   EXPECT_EQ(hash, "");
 }
 
+TEST_F(ControlPlaneRoutes, SpareStreams_AreThoseOfRunnersThatMayTakeWhateverLeaves) {
+  store_.on_heartbeat = [](const RunnerId&, const boost::json::object&, int) { return RunnerOrders{}; };
+  auto runner = [](const char* id, const char* tenant, const char* site, int room) {
+    Runner each{.id = RunnerId::trusted(id), .tenant = TenantId::trusted(tenant), .site = SiteId::trusted(site)};
+    each.capacity = room + 3;
+    each.leases_held = 3;
+    each.live = true;
+    return each;
+  };
+  auto spare = [&](const char* tenant, const char* site) {
+    store_.runners = {runner("r-1", tenant, site, 1000), runner("all", "", "", 1),
+                      runner("t1", "t-1", "", 2),        runner("t1-s1", "t-1", "s-1", 4),
+                      runner("t1-s2", "t-1", "s-2", 8),  runner("t2", "t-2", "", 16),
+                      runner("s1", "", "s-1", 32),       runner("s2", "", "s-2", 64)};
+    // The token may be good for every tenant; what the runner takes is in its registration.
+    net::Response answer = ask(Method::put, "/v1/runners/r-1/heartbeat", R"({"draining":true})", token(Role::runner));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return body_of(answer).at("spare_streams").to_number<int>();
+  };
+  EXPECT_EQ(spare("t-1", "s-1"), 1 + 2 + 4 + 32);
+  EXPECT_EQ(spare("t-1", ""), 1 + 2);
+  EXPECT_EQ(spare("", "s-1"), 1 + 32);
+  EXPECT_EQ(spare("", ""), 1);
+}
+
 TEST_F(ControlPlaneRoutes, Consume_EmptyBudgetSaysWhenToAskAgain) {
   std::optional<BudgetUse> used;
   store_.on_consume = [&](const std::optional<BudgetUse>& use) -> Result<BudgetAnswer> {

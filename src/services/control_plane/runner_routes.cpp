@@ -60,14 +60,18 @@ Reply register_runner(Plane& plane, net::Request& request, const Caller& caller)
 
 constexpr int kRunnersAsked = 1000;
 
-// How many cameras the other runners could take, as far as the first thousand tell. A runner without a tenant serves
-// all; one with a tenant is no help to others.
+// How many cameras the other runners could take, as far as the first thousand tell. Nobody looks which cameras leave:
+// of one bound to a tenant or a site all are from there, of one that is not they may be from anywhere. So a runner
+// counts only if it may take whatever leaves: where it is bound, the one that drains is bound to the same.
 boost::asio::awaitable<Result<int>> room_elsewhere(Plane& plane, RunnerId runner, TenantId tenant) {
+  RunnerId id = runner;
+  CO_TRY(own, co_await plane.catalog.show_runner(std::move(id), std::move(tenant)));
   CO_TRY(all, co_await plane.catalog.list_runners(TenantId(), RunnerId(), kRunnersAsked));
   int room = 0;
   for (const Runner& each : all) {
-    bool helps = each.id != runner && each.live && !each.cordoned && each.drain == DrainMode::none;
-    if (helps && (each.tenant.empty() || each.tenant == tenant)) room += std::max(0, each.capacity - each.leases_held);
+    bool works = each.id != runner && each.live && !each.cordoned && each.drain == DrainMode::none;
+    bool may_take = (each.tenant.empty() || each.tenant == own.tenant) && (each.site.empty() || each.site == own.site);
+    if (works && may_take) room += std::max(0, each.capacity - each.leases_held);
   }
   co_return room;
 }

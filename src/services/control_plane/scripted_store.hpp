@@ -31,6 +31,7 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   EventPlace last_event = {1, 0};
   std::int64_t forgotten_to = 0;
   std::vector<CameraRecord> cameras;  // in the order of their ids
+  std::vector<Runner> runners;
   bool up = false;                    // what is not scripted: nothing found, or no answer
 
   Answer<std::vector<lease::Answer>> apply(lease::Batch batch) override {
@@ -129,9 +130,11 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
     co_return on_heartbeat ? on_heartbeat(id, body, streams) : missing<RunnerOrders>();
   }
   Answer<std::vector<Runner>> list_runners(TenantId, RunnerId, int) override {
-    co_return missing<std::vector<Runner>>();
+    co_return runners.empty() ? missing<std::vector<Runner>>() : Result<std::vector<Runner>>(runners);
   }
   Answer<Runner> show_runner(RunnerId id, TenantId) override {
+    for (const Runner& runner : runners)
+      if (runner.id == id) co_return runner;
     co_return up ? Result<Runner>(Runner{.id = id}) : missing<Runner>();
   }
   Answer<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override {

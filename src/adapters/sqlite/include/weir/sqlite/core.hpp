@@ -28,7 +28,7 @@ class Core {
 
   void begin();
   void commit();
-  void rollback();
+  void rollback();  // also after a `begin` that failed
   // Undoes what one of several jobs in a transaction did.
   void mark_job();
   void undo_job();

@@ -4,7 +4,8 @@
 // it nor fails by it. While the store is away the queue waits; what does not fit is dropped and counted. A control
 // plane that dies between a step and its announcement tells nobody: runners therefore also look by themselves, slowly.
 // Where a lease ended without its owner's last word, the camera's status follows: DISCONNECTED (rule 17).
-// The id of a lease's announcement is made from its version, so a step that is announced again adds nothing.
+// The id of a lease's announcement is made from its version, an expiry's also from when that was, so a step that is
+// announced again adds nothing.
 // Loop thread only.
 #pragma once
 
@@ -29,6 +30,7 @@ struct LeaseChange {
   lease::Owner owner;      // who has it now, or had it
   lease::Version version;  // of the change; of an expiry: the one that ran out
   std::string_view reason = {};
+  LeaseTime expires = {};  // tells the expiries of one version apart
 };
 LeaseChange change_of(std::string_view what, const lease::LeaseRow& row, std::string_view reason = {});
 
