@@ -87,6 +87,9 @@ Status ServerProcess::start(const Secret& database_url) {
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_),
                                               [this](const net::Finished& finished) { plane_->observe(finished); });
   TRY(listening, server_->listen(settings_.text("listen")));
+  // From here on the world takes it for running: a signal that comes before `run` waits there. Not sooner, because one
+  // that comes while the store is waited for has to end the process.
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   log::info("control_plane.started", "answering HTTP")
       .with("address", server_->address())
       .with("store", store_.kind)
@@ -108,7 +111,6 @@ int ServerProcess::run(std::optional<Duration> limit) {
     asio::co_spawn(io_, companion_.run(), [](const std::exception_ptr& failed) {
       if (failed) log::error("companion.failed", "what ran beside the control plane ended by an exception");
     });
-  for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
   wait_for_signal();
   watch_.start();
   if (limit) {

@@ -1,9 +1,10 @@
 // ServerProcess: a control plane from its settings to its clean end.
 //
-// `start` opens the store, takes the address and begins to answer; `run` serves until SIGTERM, SIGINT or the given time
-// is up, then stops in the reverse order of the data's way: the companion first, then no new requests, running ones finish within the grace,
-// the ticker ends, the store closes. A second signal ends at once, and so does a shutdown that hangs. SIGHUP, and a
-// change of the settings file, bring the log level into effect. Main thread only.
+// `start` opens the store, takes the address and keeps the signals that come from then on; `run` serves until SIGTERM,
+// SIGINT or the given time is up, then stops in the reverse order of the data's way: the companion first, then no new
+// requests, running ones finish within the grace, the ticker ends, the store closes. A second signal ends at once, and
+// so does a shutdown that hangs. SIGHUP, and a change of the settings file, bring the log level into effect. Main
+// thread only.
 #pragma once
 
 #include "command.hpp"

@@ -291,7 +291,8 @@ TEST(Differential, SqliteAnswersAsTheModel) {
 }
 
 TEST(Differential, PostgresAnswersAsTheModel) {
-  if (auto server = PostgresServer::shared(); !server) GTEST_SKIP() << server.error().message;
+  auto server = PostgresServer::shared();
+  SKIP_WITHOUT_POSTGRES(server);
   for (unsigned seed = 1; seed <= 12; ++seed) {
     FakeTarget model;
     PostgresTarget real;

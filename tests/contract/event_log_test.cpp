@@ -3,10 +3,13 @@
 
 #include "stall.hpp"
 
+#include "../../src/adapters/postgres/connection.hpp"
+
 #include <boost/asio/co_spawn.hpp>
 
 #include <random>
 #include <thread>
+#include <utility>
 
 namespace weir::test {
 
@@ -234,37 +237,30 @@ INSTANTIATE_TEST_SUITE_P(Postgres, EventLogContract, testing::Values(Kind::postg
 
 // ---- what only several sessions can do to each other ----
 
-// A transaction that stays open until it is let go, in a session of its own.
+// A transaction that stays open until it is committed, and a second session that looks meanwhile. Both are open before
+// anybody waits for them: the store gives a lock less than a second.
 class OpenTransaction {
  public:
-  OpenTransaction(PostgresServer& server, const std::string& url, const std::string& statements)
-      : server_(server), database_(url.substr(url.rfind('/') + 1)) {
-    EXPECT_TRUE(server_.sql(database_, "CREATE TABLE IF NOT EXISTS let_go(x int)"));
-    std::string text = fmt::format(
-        "DO $$ BEGIN {} LOOP EXIT WHEN EXISTS (SELECT 1 FROM let_go); PERFORM pg_sleep(0.01); END LOOP; END $$",
-        statements);
-    thread_ = std::thread([this, text] { EXPECT_TRUE(server_.sql(database_, text)); });
-    EXPECT_TRUE(eventually(10s, [&] {
-      return count("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'DO %' AND backend_xid IS NOT NULL"
-                   " AND wait_event = 'PgSleep'") == 1;
-    }));
+  OpenTransaction(const std::string& url, const std::string& statements)
+      : session_(url, kPatience, kPatience), looking_(url, kPatience, kPatience) {
+    session_.script("SET idle_in_transaction_session_timeout = 0; BEGIN;" + statements, kPatience);
   }
   ~OpenTransaction() { commit(); }
   void commit() {
-    if (!thread_.joinable()) return;
-    EXPECT_TRUE(server_.sql(database_, "INSERT INTO let_go VALUES (1)"));
-    thread_.join();
-    EXPECT_TRUE(server_.sql(database_, "TRUNCATE let_go"));
+    if (!std::exchange(open_, false)) return;
+    EXPECT_NO_THROW(session_.script("COMMIT", kPatience));
   }
-  int count(const std::string& query) {
-    auto text = server_.sql(database_, query);
-    return text ? std::atoi(text->c_str()) : -1;
+  std::int64_t count(const std::string& query) { return looking_.script(query, kPatience).integer(0, 0); }
+  // Somebody waits for a row that this transaction has changed or locked.
+  bool is_waited_for() {
+    return count("SELECT count(*) FROM pg_stat_activity"
+                 " WHERE wait_event_type = 'Lock' AND datname = current_database()") > 0;
   }
 
  private:
-  PostgresServer& server_;
-  const std::string database_;
-  std::thread thread_;
+  static constexpr Duration kPatience = 10s;
+  postgres::Connection session_, looking_;
+  bool open_ = true;
 };
 
 class EventLogOnPostgres : public EventLogContract {
@@ -284,12 +280,9 @@ constexpr const char* kInsertHeld =
 TEST_P(EventLogOnPostgres, NothingIsReadThatASlowerTransactionCouldComeBefore) {
   append({free_event("before")}, speaker_of(""));
   std::int64_t at = run(log().newest())->sequence;
-  OpenTransaction slow(*server_, stores.database, kInsertHeld);
+  OpenTransaction slow(stores.database, kInsertHeld);
   append({free_event("after")}, speaker_of(""));
-  EXPECT_EQ(server_->sql(stores.database.substr(stores.database.rfind('/') + 1),
-                         "SELECT count(*) FROM events WHERE event_id = 'after'")
-                .operator*(),
-            "1")
+  EXPECT_EQ(slow.count("SELECT count(*) FROM events WHERE event_id = 'after'"), 1)
       << "committed, and visible to everybody";
   auto page = run(log().read(at, 100));
   ASSERT_TRUE(page);
@@ -302,11 +295,9 @@ TEST_P(EventLogOnPostgres, NothingIsReadThatASlowerTransactionCouldComeBefore) {
 // would have accepted it here.
 TEST_P(EventLogOnPostgres, AnEvent_WaitsForAVersionChange_AndIsStaleThen) {
   Version version = acquire(1);
-  OpenTransaction change(*server_, stores.database, "UPDATE leases SET version = version + 1 WHERE camera_uuid = 'c1';");
+  OpenTransaction change(stores.database, "UPDATE leases SET version = version + 1 WHERE camera_uuid = 'c1';");
   std::thread letter([&] {
-    EXPECT_TRUE(eventually(5s, [&] {
-      return change.count("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") > 0;
-    })) << "the event did not wait";
+    EXPECT_TRUE(eventually(5s, [&] { return change.is_waited_for(); })) << "the event did not wait";
     change.commit();
   });
   EXPECT_EQ(append({event_of("late", cam(1), version)}), Answers{stale});
@@ -317,14 +308,12 @@ TEST_P(EventLogOnPostgres, AnEvent_WaitsForAVersionChange_AndIsStaleThen) {
 // And the other way round: an insert under way makes the version change wait, but not a renewal.
 TEST_P(EventLogOnPostgres, AVersionChange_WaitsForTheInsert_ARenewalDoesNot) {
   Version version = acquire(1);
-  OpenTransaction insert(*server_, stores.database,
-                         "PERFORM 1 FROM leases WHERE camera_uuid = 'c1' FOR KEY SHARE;" + std::string(kInsertHeld));
+  OpenTransaction insert(stores.database,
+                         "SELECT 1 FROM leases WHERE camera_uuid = 'c1' FOR KEY SHARE;" + std::string(kInsertHeld));
   lease::Ask plain{.camera = cam(1), .version = version};
   EXPECT_EQ(stores.ask(Operation::renew, owner("r1"), plain).outcome, Outcome::renewed);
   std::thread letter([&] {
-    EXPECT_TRUE(eventually(5s, [&] {
-      return insert.count("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") > 0;
-    })) << "the rotation did not wait";
+    EXPECT_TRUE(eventually(5s, [&] { return insert.is_waited_for(); })) << "the rotation did not wait";
     insert.commit();
   });
   lease::Ask rotate{.camera = cam(1), .version = version, .rotate = true, .key = "k2"};

@@ -33,6 +33,7 @@ Stores::Stores(Kind kind) {
   } else {
     auto server = PostgresServer::shared();
     if (!server) {
+      EXPECT_EQ(server.error().reason, "no_postgres") << server.error().message;  // or it is there and does not start
       unavailable = server.error().message;
       return;
     }

@@ -128,8 +128,8 @@ TEST_P(LeaseApi, ManyCameras_AreAnsweredEach_InTheOrderAsked) {
                                      json::object{{"camera_uuid", "cam-2"}, {"version", version(renewed, 1)}}});
   EXPECT_EQ(result(released, 0), "released");
   EXPECT_EQ(result(released, 1), "released");
-  EXPECT_EQ(items_of(talk().get("/v1/leases?runner_id=runner-1")).size(), 0u);
-  EXPECT_EQ(items_of(talk().get("/v1/leases")).size(), 1u);
+  EXPECT_EQ(count_of(talk().get("/v1/leases?runner_id=runner-1")), 0u);
+  EXPECT_EQ(count_of(talk().get("/v1/leases")), 1u);
 }
 
 TEST_P(LeaseApi, Operator_SeesAndRevokes) {
@@ -138,9 +138,9 @@ TEST_P(LeaseApi, Operator_SeesAndRevokes) {
   EXPECT_EQ(talk().get("/v1/leases/camera/cam-1").field("status"), "free");
   ASSERT_EQ(acquire("runner-1", "cam-1").status, 200);
   ASSERT_EQ(acquire("runner-2", "cam-2").status, 200);
-  EXPECT_EQ(items_of(talk().get("/v1/leases")).size(), 2u);
+  EXPECT_EQ(count_of(talk().get("/v1/leases")), 2u);
   Reply page = talk().get("/v1/leases?limit=1");
-  EXPECT_EQ(items_of(talk().get("/v1/leases?limit=1&cursor=" + page.field("next_cursor"))).size(), 1u);
+  EXPECT_EQ(count_of(talk().get("/v1/leases?limit=1&cursor=" + page.field("next_cursor"))), 1u);
   Reply seen = talk().get("/v1/leases/camera/cam-1");
   EXPECT_EQ(seen.field("runner_id"), "runner-1");
   EXPECT_EQ(seen.field("status"), "active");
@@ -178,7 +178,7 @@ TEST_P(LeaseApi, Runners_RegisterLiveAndAreSteered) {
   EXPECT_EQ(shown.field("leases_held"), "1");
   EXPECT_EQ(shown.field("capacity_streams"), "40");
   EXPECT_EQ(shown.text.find(known.field("will")), std::string::npos);
-  EXPECT_EQ(items_of(talk().get("/v1/runners")).size(), 1u);
+  EXPECT_EQ(count_of(talk().get("/v1/runners")), 1u);
 
   // Who hands cameras over hears how many the others have room for.
   ASSERT_EQ(talk().post("/v1/runners/register", {{"runner_id", "runner-2"}, {"capacity", 10}}).status, 200);
@@ -229,12 +229,12 @@ TEST_P(LeaseApi, LastWill_ReleasesAllOfItsBoot_WithoutAToken_AndTheBootIsDead) {
   EXPECT_EQ(nobody.post(target, {{"boot_id", "b2"}, {"will", will}}).code(), "will_refused");
   EXPECT_EQ(nobody.post("/v1/runners/runner-2/release-all", {{"boot_id", "b1"}, {"will", will}}).status, 401);
   EXPECT_EQ(nobody.post(target, {{"boot_id", "b1"}}).code(), "will_missing");
-  EXPECT_EQ(items_of(talk().get("/v1/leases")).size(), 3u);
+  EXPECT_EQ(count_of(talk().get("/v1/leases")), 3u);
 
   Reply done = nobody.post(target, {{"boot_id", "b1"}, {"will", will}});
   ASSERT_EQ(done.status, 200) << done.text;
   EXPECT_EQ(done.field("released"), "2");
-  EXPECT_EQ(items_of(talk().get("/v1/leases")).size(), 1u);
+  EXPECT_EQ(count_of(talk().get("/v1/leases")), 1u);
   Reply late = acquire("runner-1", "cam-1");
   EXPECT_EQ(late.status, 409);
   EXPECT_EQ(late.code(), "boot_dead");

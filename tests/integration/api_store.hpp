@@ -27,7 +27,7 @@ class OverBothStores : public testing::TestWithParam<StoreKind> {
   // Each test names its own flags, so it starts its own control plane.
   void start(std::vector<std::string> flags = {}) {
     auto database = new_store(GetParam(), folder_);
-    if (!database) GTEST_SKIP() << database.error().message;
+    SKIP_WITHOUT_POSTGRES(database);
     process_ = std::make_unique<WeirProcess>(folder_.path(), *database, std::move(flags));
   }
   WeirProcess& process() { return *process_; }

@@ -10,6 +10,7 @@
 #include "weir/base/json.hpp"
 
 #include <boost/asio/co_spawn.hpp>
+#include <gtest/gtest.h>
 
 #include <memory>
 #include <vector>
@@ -45,6 +46,11 @@ inline const boost::json::array& items_of(const Reply& reply) {
   const auto* object = reply.body.if_object();
   const auto* items = object != nullptr ? object->if_contains("items") : nullptr;
   return items != nullptr && items->is_array() ? items->get_array() : nothing;
+}
+// How many a list has; an error, which has none either, fails the test.
+inline size_t count_of(const Reply& reply) {
+  EXPECT_EQ(reply.status, 200) << reply.text;
+  return items_of(reply).size();
 }
 
 class Talk {

@@ -229,7 +229,7 @@ TEST(Garbage, HalfRequests_CostNothing) {
     RawSocket socket(process);
     ASSERT_TRUE(socket.send(std::string_view(whole).substr(0, bytes)));
   }
-  EXPECT_EQ(items_of(process.get("/v1/tenants")).size(), 0u);
+  EXPECT_EQ(count_of(process.get("/v1/tenants")), 0u);
   RawSocket socket(process);
   socket.send(whole);
   socket.finish_sending();

@@ -147,11 +147,3 @@ std::map<std::string, std::string> holdings(const WeirProcess& plane);
 unsigned test_seed();
 
 }  // namespace weir::test
-
-// Ends the test if there is no PostgreSQL on this machine. One that is there and does not start is a failure.
-#define SKIP_WITHOUT_POSTGRES(made)                                            \
-  if (!(made)) {                                                               \
-    ASSERT_EQ((made).error().reason, "no_postgres") << (made).error().message; \
-    GTEST_SKIP() << (made).error().message;                                    \
-  }                                                                            \
-  static_assert(true)

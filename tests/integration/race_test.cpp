@@ -96,7 +96,7 @@ void race_over_sqlite(Identity identity) {
 void race_over_postgres(Identity identity) {
   TempDir folder;
   auto database = new_store(StoreKind::postgres, folder);
-  if (!database) GTEST_SKIP() << database.error().message;
+  SKIP_WITHOUT_POSTGRES(database);
   WeirProcess one(folder.path(), *database), two(folder.path(), *database);
   one.furnish(1);
   race({&one, &two}, identity);

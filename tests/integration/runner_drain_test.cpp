@@ -16,7 +16,7 @@ class RunnerDrain : public FleetTest {
  protected:
   void SetUp() override {
     FleetTest::SetUp();
-    if (IsSkipped()) return;
+    if (IsSkipped() || HasFatalFailure()) return;
     fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = 6,
                                                         .profile = "width=384,height=288,fps=5,keyframe_s=1,seconds=10",
                                                         .camera = {{"model", {{"detector", "none"}}}},
@@ -27,12 +27,13 @@ class RunnerDrain : public FleetTest {
   void start(std::vector<std::string> flags = {}) {
     fleet_->add("r1", std::move(flags));
     ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
-    fleet_->add("r2", {"--deployment-version", "next"});
-    ASSERT_TRUE(eventually(10s, [&] { return fleet_->runner("r2").workers().size() == 1; }));
+    Runner& r2 = fleet_->add("r2", {"--deployment-version", "next"});
+    ASSERT_TRUE(eventually(10s, [&] { return r2.has_worker_up(); })) << fleet_->report();
     ASSERT_TRUE(eventually(10s, [&] {
       return fleet_->runner("r1").logged("\"event\":\"worker.spawned\",\"shard_id\":\"shard-1\"");
     })) << "the idle one is not ready";
     before_ = fleet_->versions();
+    stalled_before_ = StallMonitor::get().total();
     ASSERT_TRUE(eventually(10s, [&] {
       fleet_->history().read(fleet_->plane());
       return std::ranges::none_of(fleet_->cameras(),
@@ -70,7 +71,8 @@ class RunnerDrain : public FleetTest {
       EXPECT_GT(each[batch].first, std::max(each[batch - 2].second, each[batch - 1].second)) << "nobody had taken it";
     }
     for (size_t batch = 0; batch < each.size(); batch += 2)
-      EXPECT_LT(seconds(each[batch + 1].first - each[batch].first), seconds(interval) / 2) << "not a batch";
+      EXPECT_TRUE(within(seconds(each[batch + 1].first - each[batch].first), seconds(interval) / 2, stalled_before_))
+          << "not a batch";
   }
   // From the last picture that the old owner spoke of to the new owner's STREAMING.
   void expect_small_gaps() {
@@ -88,7 +90,7 @@ class RunnerDrain : public FleetTest {
     std::ranges::sort(gaps);
     std::printf("drain: %zu cameras, gap median %.2f s, most %.2f s\n", gaps.size(), gaps[gaps.size() / 2],
                 gaps.back());
-    EXPECT_LT(gaps.back(), 3);
+    EXPECT_TRUE(within(gaps.back(), 3, stalled_before_));
   }
   // Of those that worked; one that still starts when nobody needs it any more is killed.
   void expect_clean_exits(const std::vector<int>& workers) {
@@ -97,6 +99,7 @@ class RunnerDrain : public FleetTest {
     for (int pid : workers) EXPECT_TRUE(r1.logged(fmt::format("\"pid\":{},\"exit_code\":0", pid))) << r1.log();
   }
   std::map<std::string, std::int64_t> before_;
+  Duration stalled_before_{};
 };
 
 // The new version has joined; the old one is drained, and stopped afterwards.
@@ -107,7 +110,7 @@ TEST_P(RunnerDrain, Soft_HandsEverythingOver_AndTheRunnerStaysWithoutCameras_Unt
   ASSERT_TRUE(fleet_->all_stream(25s, {"r2"})) << fleet_->report();
   Runner& r1 = fleet_->runner("r1");
   EXPECT_TRUE(eventually(20s, [&] { return r1.workers().empty(); })) << fleet_->report();
-  EXPECT_EQ(r1.state()["owned"], 0);
+  EXPECT_EQ(r1.told()["owned"], 0);
   signal_all({r1.parent()}, SIGTERM);
   EXPECT_EQ(r1.wait(5s), 0) << r1.log();
   expect_batches_of_two(1500ms);
@@ -155,7 +158,7 @@ TEST_P(RunnerDrainOnSqlite, Hard_LetsGoOfEverythingAtOnce) {
       << fleet_->report();
   auto [first, last] = std::ranges::minmax(released | std::views::values);
   std::printf("hard drain: released after %.2f to %.2f s\n", seconds(first - asked), seconds(last - asked));
-  EXPECT_LT(seconds(last - asked), 3);
+  EXPECT_TRUE(within(seconds(last - asked), 3, stalled_before_));
   ASSERT_TRUE(fleet_->all_stream(10s, {"r2"})) << fleet_->report();
   EXPECT_TRUE(eventually(5s, [&] { return fleet_->runner("r1").workers().empty(); }));
   fleet_->history().read(fleet_->plane());

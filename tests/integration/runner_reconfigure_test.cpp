@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <utility>
 
 namespace weir::test {
 namespace {
@@ -38,6 +40,7 @@ class RunnerReconfigure : public FleetTest {
   // Registers these cameras; the longest time until one of them streamed.
   double add(int from, int to, const boost::json::object& more = {}) {
     WallTime added = wall_now();
+    stalled_before_ = StallMonitor::get().total();
     std::vector<std::string> names;
     for (int n = from; n <= to; ++n) {
       names.push_back(fmt::format("cam-{}", n));
@@ -46,7 +49,7 @@ class RunnerReconfigure : public FleetTest {
       fleet_->register_camera(names.back(), more);
     }
     double longest = 0;
-    EXPECT_TRUE(eventually(20s, [&] {
+    EXPECT_TRUE(soon(20s, [&] {
       fleet_->history().read(fleet_->plane());
       longest = 0;
       return std::ranges::all_of(names, [&](const std::string& name) {
@@ -65,8 +68,7 @@ class RunnerReconfigure : public FleetTest {
       EXPECT_LT(gone.status, 300) << gone.text;
     }
     for (int n = from; n <= to; ++n)
-      EXPECT_TRUE(eventually(5s, [&] { return fleet_->camsim().about(fmt::format("cam-{}", n)).at("sessions") == 0; }))
-          << n;
+      EXPECT_TRUE(soon(5s, [&] { return fleet_->camsim().about(fmt::format("cam-{}", n)).at("sessions") == 0; })) << n;
   }
   std::map<std::string, int> dials() {
     std::map<std::string, int> out;
@@ -75,7 +77,7 @@ class RunnerReconfigure : public FleetTest {
     return out;
   }
   bool settled() {
-    return eventually(20s, [&] {
+    return soon(20s, [&] {
       boost::json::object state = fleet_->runner("r1").state();
       return state.contains("workers") && state["workers"].as_array().size() <= 2;
     });
@@ -86,6 +88,32 @@ class RunnerReconfigure : public FleetTest {
           std::move(flags));
     see_more(15);
     began_ = wall_now();
+    stalled_when_seen_ = StallMonitor::get().total();
+  }
+  // Meanwhile the runner is asked what its workers did not look at, all the time: a replaced worker answers no more.
+  bool soon(Duration limit, const std::function<bool()>& condition) {
+    return eventually(limit, [&] {
+      boost::json::object state = fleet_->runner("r1").state();
+      WallTime now = wall_now();
+      if (const auto* cameras = state.if_contains("cameras"))
+        for (const auto& each : cameras->as_array()) {
+          const auto& camera = each.as_object();
+          if (!camera.contains("dropped") || !camera.contains("shard_id")) continue;
+          std::string name(camera.at("camera_uuid").as_string()), worker(camera.at("shard_id").as_string());
+          auto count = camera.at("dropped").to_number<double>();
+          auto& [heard, before] = counted_.try_emplace({name, worker}, now, count).first->second;
+          if (count > before) dropped_.push_back({name, heard, now, count - before});
+          heard = now, before = count;
+        }
+      return condition();
+    });
+  }
+  // What a runner knows of its workers is a moment old.
+  double dropped_between(const std::string& camera, WallTime from, WallTime to) {
+    double pictures = 0;
+    for (const Dropped& each : dropped_)
+      if (each.camera == camera && each.to >= from && each.from <= to + 2s) pictures += each.pictures;
+    return pictures;
   }
   // Pictures that a camera has sent and its worker has not decoded: a few from before it played, and one that is missed
   // later stays missing. What is on its way is not counted if one looks for a while.
@@ -96,24 +124,31 @@ class RunnerReconfigure : public FleetTest {
   void see_more(size_t pictures) {
     std::map<std::string, size_t> before;
     for (const char* camera : {"cam-1", "cam-2"}) before[camera] = fleet_->history().captures(camera).size();
-    ASSERT_TRUE(eventually(20s, [&] {
+    ASSERT_TRUE(soon(20s, [&] {
       fleet_->history().read(fleet_->plane());
       return std::ranges::all_of(before, [&](const auto& each) {
         return fleet_->history().captures(each.first).size() >= each.second + pictures;
       });
     })) << fleet_->report();
   }
-  // Since they were seen first.
+  // Since they were seen first. Where the machine is too slow the newest picture wins, as it should: a gap counts if it
+  // is longer than the pictures that were not looked at.
   void expect_no_gap() {
     see_more(10);
     fleet_->history().expect_one_voice();
     for (const char* camera : {"cam-1", "cam-2"}) {
       std::vector<WallTime> captures = fleet_->history().captures(camera);
-      Duration gap{};
-      for (size_t i = 1; i < captures.size(); ++i)
-        if (captures[i] > began_) gap = std::max<Duration>(gap, captures[i] - captures[i - 1]);
-      std::printf("%s: longest gap %.0f ms\n", camera, seconds(gap) * 1e3);
-      EXPECT_LE(seconds(gap), kInterval + 0.2) << camera;
+      double longest = 0;
+      for (size_t i = 1; i < captures.size(); ++i) {
+        if (captures[i] <= began_) continue;
+        double gap = seconds(captures[i] - captures[i - 1]);
+        longest = std::max(longest, gap);
+        if (gap <= kInterval + 0.2) continue;
+        double dropped = dropped_between(camera, captures[i - 1], captures[i]);
+        std::printf("%s: a gap of %.0f ms; %.0f pictures were not looked at\n", camera, gap * 1e3, dropped);
+        EXPECT_TRUE(within(gap, kInterval * (1 + dropped) + 0.2, stalled_when_seen_)) << camera;
+      }
+      std::printf("%s: longest gap %.0f ms\n", camera, longest * 1e3);
     }
   }
 
@@ -121,7 +156,8 @@ class RunnerReconfigure : public FleetTest {
   void expect_handed_over(const std::vector<std::string>& cameras) {
     auto before = fleet_->versions();
     WallTime asked = wall_now();
-    EXPECT_LT(add(3, 3), 5);
+    Duration stalled_before = StallMonitor::get().total();
+    EXPECT_TRUE(within(add(3, 3), 5, stalled_before));
     EXPECT_TRUE(settled()) << fleet_->report();
     EXPECT_TRUE(fleet_->runner("r1").logged("rollout.done")) << fleet_->report();
     EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
@@ -130,7 +166,7 @@ class RunnerReconfigure : public FleetTest {
       auto again = fleet_->history().streaming_above(camera, before[camera]);
       ASSERT_TRUE(again) << camera << " did not move";
       std::printf("%s: streams at the new worker after %.2f s\n", camera.c_str(), seconds(*again - asked));
-      EXPECT_LT(seconds(*again - asked), 5) << camera;
+      EXPECT_TRUE(within(seconds(*again - asked), 5, stalled_before)) << camera;
     }
     fleet_->history().expect_one_voice();
   }
@@ -138,6 +174,15 @@ class RunnerReconfigure : public FleetTest {
   std::string program_ = WEIR_BINARY;
   std::map<std::string, std::int64_t> since_;
   WallTime began_{};
+  struct Dropped {
+    std::string camera;
+    WallTime from, to;
+    double pictures;
+  };
+  std::vector<Dropped> dropped_;
+  std::map<std::pair<std::string, std::string>, std::pair<WallTime, double>> counted_;  // by camera and worker
+  Duration stalled_when_seen_{};
+  Duration stalled_before_{};  // `add`
 };
 
 TEST_P(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersMissNoPictureAndAreNeitherDialledNorRenamed) {
@@ -147,10 +192,10 @@ TEST_P(RunnerReconfigure, Live_CamerasComeAndGo_AndTheOthersMissNoPictureAndAreN
   for (Instant until = boot_now() + 1500ms; boot_now() < until;)
     for (auto& [camera, least] : missed_before) least = std::min(least, missed(camera));
   double one = add(4, 4);
+  EXPECT_TRUE(within(one, 5, stalled_before_));
   double ten = add(5, 14);
+  EXPECT_TRUE(within(ten, 5, stalled_before_));
   std::printf("live: one camera streams after %.2f s, the last of ten after %.2f s\n", one, ten);
-  EXPECT_LT(one, 5);
-  EXPECT_LT(ten, 5);
   remove(4, 4);
   remove(5, 14);
   auto now = fleet_->versions();
@@ -174,7 +219,7 @@ TEST_P(RunnerReconfigureOnSqlite, BlueGreen_CamerasThatStay_HaveNoGapOverAFrameA
   for (int last : {3, 12}) {
     double time = add(3, last, {{"model", {{"detector", "none"}}}});
     std::printf("blue/green: the last of %d new cameras streams after %.2f s\n", last - 2, time);
-    EXPECT_LT(time, 5) << fleet_->report();
+    EXPECT_TRUE(within(time, 5, stalled_before_)) << fleet_->report();
     EXPECT_TRUE(settled()) << fleet_->report();
     remove(3, last);
   }
@@ -189,16 +234,18 @@ TEST_P(RunnerReconfigureOnSqlite, AnotherDetectorForOneCamera_ComesWithANewWorke
   int old = runner.worker_of("cam-1");
   EXPECT_EQ(runner.worker_of("cam-3"), old);
   WallTime changed = wall_now();
+  Duration stalled_before = StallMonitor::get().total();
   Reply reply = fleet_->plane().call(net::Method::patch, "/v1/cameras/cam-3", {{"model", {{"detector", "tflite"}}}},
                                      fleet_->plane().token("admin"));
   ASSERT_EQ(reply.status, 200) << reply.text;
-  EXPECT_TRUE(eventually(10s, [&] {
+  EXPECT_TRUE(soon(10s, [&] {
     fleet_->history().read(fleet_->plane());
     return fleet_->history().count("detections", "cam-3") > 0;
   })) << fleet_->report();
-  std::printf("another detector: it saw something after %.2f s\n", seconds(wall_now() - changed));
-  EXPECT_LT(seconds(wall_now() - changed), 5);
-  EXPECT_TRUE(eventually(10s, [&] { return ended(old); })) << "a worker keeps its detectors";
+  double until_seen = seconds(wall_now() - changed);
+  std::printf("another detector: it saw something after %.2f s\n", until_seen);
+  EXPECT_TRUE(within(until_seen, 5, stalled_before));
+  EXPECT_TRUE(soon(10s, [&] { return ended(old); })) << "a worker keeps its detectors";
   expect_no_gap();
 }
 
@@ -214,16 +261,16 @@ TEST_P(RunnerReconfigureOnSqlite, AnotherWorkerProgramInstalled_ReplacesTheWorke
   std::ofstream(worker + ".new") << "#!/bin/sh\nexit 10\n";
   fs::permissions(worker + ".new", fs::perms::owner_all);
   fs::rename(worker + ".new", worker);
-  EXPECT_TRUE(eventually(20s, [&] { return runner.logged("\"event\":\"rollout.given_up\""); })) << fleet_->report();
+  EXPECT_TRUE(soon(20s, [&] { return runner.logged("\"event\":\"rollout.given_up\""); })) << fleet_->report();
   EXPECT_EQ(runner.worker_of("cam-1"), old);
   EXPECT_EQ(fleet_->versions(), versions) << "nothing was moved";
   see_more(10);
 
   fs::copy(WEIR_WORKER, worker + ".new");
   fs::rename(worker + ".new", worker);
-  EXPECT_TRUE(eventually(40s, [&] { return runner.logged("\"event\":\"rollout.done\""); })) << fleet_->report();
+  EXPECT_TRUE(soon(40s, [&] { return runner.logged("\"event\":\"rollout.done\""); })) << fleet_->report();
   EXPECT_TRUE(ended(old));
-  EXPECT_TRUE(eventually(10s, [&] {
+  EXPECT_TRUE(soon(10s, [&] {
     // Of one that runs a file which was replaced the link says so.
     std::vector<int> all = runner.workers();
     return all.size() == 2 && std::ranges::all_of(all, [&](int pid) {

@@ -249,7 +249,7 @@ TEST_P(Tenants, SeeNothingOfEachOther) {
       EXPECT_EQ(reply.text.find("blue"), std::string::npos) << list;
     }
     for (std::string list : {"/v1/sites?tenant_id=blue", "/v1/cameras?tenant_id=blue", "/v1/cameras?site_id=blue-site"})
-      EXPECT_EQ(items_of(red.get(list)).size(), 0u) << list;
+      EXPECT_EQ(count_of(red.get(list)), 0u) << list;
     for (std::string target :
          {"/v1/sites/blue-site", "/v1/sites/blue-site/budget", "/v1/cameras/blue-cam", "/v1/cameras/blue-cam/zones",
           "/v1/cameras/blue-cam/zones/1", "/v1/runners/blue-runner", "/v1/leases/camera/blue-cam",

@@ -26,7 +26,7 @@ class WorkerFence : public ::testing::TestWithParam<const char*> {
     std::string database = "sqlite:" + folder_.path() + "/weir.db";
     if (GetParam() == std::string("Postgres")) {
       auto server = PostgresServer::shared();
-      if (!server) GTEST_SKIP() << server.error().message;
+      SKIP_WITHOUT_POSTGRES(server);
       auto made = (*server)->new_database();
       ASSERT_TRUE(made);
       database = *made;

@@ -288,15 +288,21 @@ TEST_P(FootageScene, ReportedDetectionsAreThoseOfTheModel_AndNobodyWhoStaysASeco
     return std::unique_ptr<Detector>(new NotingDetector(std::move(real), notes));
   }, 1);
   add(source("cam-1", url));  // gate on, adaptive: the defaults
-  Instant began = clock_.now();
-  ASSERT_TRUE(eventually(90s, [&] { return clock_.now() - began > from_seconds(kSeconds + 2); }));
+  Duration stalled_before = StallMonitor::get().total();
+  auto count = [&](const char* what) { return worker_->state().at("cameras").at(0).at(what).as_int64(); };
+  // All of the loop was shown and looked at. A slow machine needs it more often: every frame comes again.
+  const size_t enough = half_still ? 90 : 150;
+  EXPECT_TRUE(eventually(90s,
+                         [&] {
+                           between_looks();
+                           return count("received") >= (kSeconds + 1) * kFps && notes->all().size() > enough;
+                         }))
+      << notes->all().size() << " frames looked at of " << count("received");
 
   auto live = notes->all();
-  EXPECT_GT(live.size(), half_still ? 90u : 150u) << "frames looked at";
   if (half_still) {
-    EXPECT_LT(live.size(), 160u) << "the still ones are not worth a look";
-    json::object camera = worker_->state().at("cameras").at(0).as_object();
-    EXPECT_LT(camera.at("decoded").as_int64() + 3 * kFps, camera.at("received").as_int64()) << "nor worth decoding";
+    EXPECT_LT(count("inferred") * 10, count("received") * 8) << "the still ones are not worth a look";
+    EXPECT_LT(count("decoded") + 3 * kFps, count("received")) << "nor worth decoding";
   }
   int compared = 0, different = 0;
   for (const auto& [number, seen] : live) {
@@ -325,6 +331,8 @@ TEST_P(FootageScene, ReportedDetectionsAreThoseOfTheModel_AndNobodyWhoStaysASeco
     EXPECT_TRUE(reported) << "a person in frames " << walk.frames.begin()->first << " to "
                           << walk.frames.rbegin()->first << " went unreported";
   }
+  if (Duration stalled = StallMonitor::get().total() - stalled_before; HasFailure() && stalled > 500ms)
+    printf("INCONCLUSIVE: the machine stood still for %.1f s while people walked\n", seconds(stalled));
   printf("NOTE: %zu of %d frames looked at, %d detections compared, %d different, %zu persons of a second or more\n",
          live.size(), kSeconds * kFps, compared, different, walks.size());
 }

@@ -65,7 +65,8 @@ std::string fleet_needs() {
 void FleetTest::SetUp() {
   if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
   if (!postgres()) return;
-  if (auto server = PostgresServer::shared(); !server) GTEST_SKIP() << server.error().message;
+  auto server = PostgresServer::shared();
+  SKIP_WITHOUT_POSTGRES(server);
 }
 
 std::string store_name(const ::testing::TestParamInfo<const char*>& store) { return store.param; }
@@ -172,7 +173,7 @@ std::vector<int> Runner::workers() const {
 }
 
 int Runner::worker_of(const std::string& camera) const {
-  boost::json::object all = state();
+  boost::json::object all = told();
   boost::json::object mine = this->camera(camera);
   if (!mine.contains("shard_id") || !all.contains("workers")) return -1;
   int found = -1;
@@ -186,8 +187,14 @@ boost::json::object Runner::state() const {
   return reply.body.is_object() ? reply.body.get_object() : boost::json::object{};
 }
 
+boost::json::object Runner::told() const {
+  boost::json::object all;
+  if (parent_ > 0) eventually(5s, [&] { return !(all = state()).empty(); });
+  return all;
+}
+
 boost::json::object Runner::camera(const std::string& camera) const {
-  boost::json::object all = state();
+  boost::json::object all = told();
   if (all.contains("cameras"))
     for (const auto& each : all["cameras"].as_array())
       if (each.at("camera_uuid").as_string() == camera) return each.get_object();
@@ -279,20 +286,26 @@ Runner& RunnerFleet::add(const std::string& id, std::vector<std::string> more, s
   return *runners_[id];
 }
 
+// A list that could not be had is not an empty one.
+boost::json::array RunnerFleet::leases(bool held) {
+  Reply all;
+  EXPECT_TRUE(eventually(5s, [&] {
+    all = plane_->get(fmt::format("/v1/leases?held={}&limit=1000", held));
+    return all.status == 200;
+  })) << all.text;
+  return all.status == 200 ? all.body.at("items").as_array() : boost::json::array();
+}
+
 std::string RunnerFleet::owner_of(const std::string& camera) {
-  Reply all = plane_->get("/v1/leases?held=true&limit=1000");
-  if (all.status == 200)
-    for (const auto& each : all.body.at("items").as_array())
-      if (each.at("camera_uuid").as_string() == camera) return std::string(each.at("owner_id").as_string());
+  for (const auto& each : leases(true))
+    if (each.at("camera_uuid").as_string() == camera) return std::string(each.at("owner_id").as_string());
   return "";
 }
 
 std::map<std::string, std::int64_t> RunnerFleet::versions() {
   std::map<std::string, std::int64_t> out;
-  Reply all = plane_->get("/v1/leases?held=false&limit=1000");
-  if (all.status == 200)
-    for (const auto& each : all.body.at("items").as_array())
-      out[std::string(each.at("camera_uuid").as_string())] = each.at("version").as_int64();
+  for (const auto& each : leases(false))
+    out[std::string(each.at("camera_uuid").as_string())] = each.at("version").as_int64();
   return out;
 }
 

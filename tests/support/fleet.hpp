@@ -43,6 +43,8 @@ class Runner {
 
   // What it says about itself; empty where it does not answer.
   boost::json::object state() const;
+  // The same where it must answer, for what is looked at once: a busy machine may take more than one question.
+  boost::json::object told() const;
   boost::json::object camera(const std::string& camera) const;
   double number(const std::string& camera, std::string_view field) const;
   bool streams(const std::string& camera) const;
@@ -50,6 +52,8 @@ class Runner {
   const std::string& url() const { return url_; }
   std::string log() const;
   bool logged(std::string_view word) const { return log().find(word) != std::string::npos; }
+  // Its first worker, the idle one where it has no camera, is there to be used.
+  bool has_worker_up() const { return logged("\"event\":\"worker.spawned\""); }
 
   void kill_everything();  // at once: nobody is left to send the last will
   void wake_everything() { signal_all(processes(), SIGCONT); }
@@ -103,6 +107,8 @@ class RunnerFleet {
   const TempDir& folder() const { return folder_; }
 
  private:
+  boost::json::array leases(bool held);
+
   FleetOptions options_;
   TempDir folder_;
   std::unique_ptr<Camsim> camsim_;

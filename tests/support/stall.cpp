@@ -42,4 +42,13 @@ bool eventually(Duration limit, const std::function<bool()>& condition) {
   return false;
 }
 
+testing::AssertionResult within(double measured_s, double limit_s, Duration stalled_before) {
+  if (measured_s < limit_s) return testing::AssertionSuccess();
+  double stalled = seconds(StallMonitor::get().total() - stalled_before);
+  if (measured_s - stalled < limit_s)
+    std::printf("INCONCLUSIVE: %.2f s instead of less than %.2f s, and the machine stood still for %.2f s\n",
+                measured_s, limit_s, stalled);
+  return testing::AssertionFailure() << measured_s << " s, limit " << limit_s << " s";
+}
+
 }  // namespace weir::test

@@ -89,7 +89,10 @@ int WeirProcess::terminate(Duration limit) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-bool WeirProcess::running() const { return pid_ > 0 && ::kill(pid_, 0) == 0; }
+bool WeirProcess::running() {
+  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
+  return pid_ > 0;
+}
 std::string WeirProcess::url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
 std::string WeirProcess::log() const {

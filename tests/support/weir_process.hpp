@@ -44,7 +44,7 @@ class WeirProcess {
   void kill_hard();
   // SIGTERM; the exit code, or -1 if it had to be killed after `limit`.
   int terminate(Duration limit = 15s);
-  bool running() const;
+  bool running();
   int pid() const { return pid_; }
   const std::string& folder() const { return folder_; }
 

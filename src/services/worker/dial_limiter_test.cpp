@@ -21,6 +21,25 @@ struct SharedFile {
   std::string path = fmt::format("{}/weir-dials-{}", ::testing::TempDir(), ::getpid());
 };
 
+// It takes a permit that is free, and gives up at once where none is.
+bool may_dial(DialLimiter& limiter, const char* name) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  return static_cast<bool>(limiter.wait(site(name), stopped.get_token()));
+}
+
+TEST(DialLimiter, SiteAtItsLimit_HasNoPermitLeft_UntilOneIsGivenBack) {
+  DialLimiter limiter(3);
+  std::vector<DialLimiter::Permit> held;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(may_dial(limiter, "a")) << i;
+    held.push_back(limiter.wait(site("a"), {}));
+  }
+  EXPECT_FALSE(may_dial(limiter, "a"));
+  held.pop_back();
+  EXPECT_TRUE(may_dial(limiter, "a"));
+}
+
 TEST(DialLimiter, FortyCamerasOfOneSite_NeverDialMoreThanTheLimitAtOnce) {
   DialLimiter limiter(3);
   std::atomic<int> dialling = 0, peak = 0, done = 0;
@@ -52,6 +71,7 @@ TEST(DialLimiter, AnotherSite_DoesNotWait) {
 TEST(DialLimiter, ReleasedPermit_LetsTheNextOneDial) {
   DialLimiter limiter(1);
   auto held = limiter.wait(site("a"), {});
+  EXPECT_FALSE(may_dial(limiter, "a"));
   std::atomic<bool> dialled = false;
   std::jthread next([&] {
     auto permit = limiter.wait(site("a"), {});
@@ -111,6 +131,7 @@ TEST(DialLimiter, WorkerThatDied_HoldsNobodyUp) {
   char byte = 0;
   EXPECT_EQ(::read(pipe[0], &byte, 1), 0);  // it has its permit now
   ::close(pipe[0]);
+  EXPECT_FALSE(may_dial(living, "a"));
   std::atomic<bool> dialled = false;
   std::jthread next([&] {
     auto permit = living.wait(site("a"), {});

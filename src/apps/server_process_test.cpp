@@ -1,0 +1,42 @@
+#include "server_process.hpp"
+
+#include "postgres_server.hpp"
+
+#include "weir/base/log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace weir::apps {
+namespace {
+
+// A reload brings its log level into effect, which shows that there was one.
+class ServerProcessSignals : public testing::Test {
+ protected:
+  void SetUp() override { log::set_level(log::Level::off); }
+  void TearDown() override { log::set_level(talkative_ ? log::Level::debug : log::Level::off); }
+  static bool ends_the_process(int signal) {
+    struct sigaction present {};
+    return ::sigaction(signal, nullptr, &present) != 0 || present.sa_handler == SIG_DFL;
+  }
+  const bool talkative_ = log::enabled(log::Level::debug);
+  test::TempDir folder_;
+};
+
+TEST_F(ServerProcessSignals, ThatComeBetweenStartAndRun_AreKept_AndObeyedWhenItRuns) {
+  Arguments arguments({}, {{"listen", "127.0.0.1:0"}, {"state_dir", folder_.path()}, {"log_level", "error"}}, {});
+  ServerProcess process(arguments, *arguments.settings());
+  auto started = process.start(Secret("sqlite:" + folder_.path() + "/weir.db"));
+  ASSERT_TRUE(started) << started.error().message;
+  for (int signal : {SIGHUP, SIGTERM}) {
+    ASSERT_FALSE(ends_the_process(signal)) << signal;
+    std::raise(signal);
+  }
+  EXPECT_FALSE(log::enabled(log::Level::error));
+  EXPECT_EQ(process.run(30s), 0);
+  EXPECT_TRUE(log::enabled(log::Level::error)) << "the first was lost";
+}
+
+}  // namespace
+}  // namespace weir::apps
