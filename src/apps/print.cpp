@@ -1,7 +1,12 @@
 #include "print.hpp"
 
+#include "weir/base/live_output.hpp"
+
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <mutex>
 
 namespace weir::apps {
 
@@ -72,6 +77,16 @@ void print(std::string_view text) {
 }
 void print_line(std::string_view text) { print(fmt::format("{}\n", text)); }
 void print_json(const json::value& v) { print_line(json::to_text(v)); }
+
+bool offer(std::string_view text, bool counted) {
+  static std::mutex mutex;
+  static LiveOutput out(STDOUT_FILENO, [](std::uint64_t lines) {
+    return fmt::format("weir: nobody read this output; lines dropped: {}\n", lines);
+  });
+  std::lock_guard lock(mutex);
+  return out.write(text, counted);
+}
+void offer_line(std::string_view text) { offer(fmt::format("{}\n", text)); }
 
 void complain(std::string_view message) {
   std::string line = fmt::format("weir: {}\n", harmless(message));

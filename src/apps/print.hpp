@@ -1,6 +1,7 @@
 // What commands print: aligned tables for people, JSON for programs.
 //
-// Texts come from the store and may hold anything; what a terminal would obey is replaced. Main thread only.
+// Texts come from the store and may hold anything; what a terminal would obey is replaced. Main thread only, but for
+// what is offered.
 #pragma once
 
 #include "weir/base/json.hpp"
@@ -33,10 +34,13 @@ std::string cell(const json::value& object, std::string_view field);
 // "name  value" lines of every field, nested ones as JSON.
 std::string field_lines(const json::object& object);
 
-// To stdout, flushed; a closed stdout is not an error.
+// To stdout, flushed, and waiting for its reader: nothing is lost. A closed stdout is not an error.
 void print(std::string_view text);
 void print_line(std::string_view text);
 void print_json(const json::value& v);
+// To stdout without ever waiting, for a program that has other work; see LiveOutput. Any thread. False: dropped.
+bool offer(std::string_view text, bool counted = true);
+void offer_line(std::string_view text);
 // To stderr: "weir: …".
 void complain(std::string_view message);
 

@@ -100,12 +100,13 @@ class CameraLoading {
  private:
   void load() {
     auto api = Api::connect(url_, token_);
-    if (!api) return complain(api.error().message);
+    if (!api) return offer_line(harmless(api.error().message));
     auto counts = import_cameras(*api, lines_, {.create = true, .update = true}, [&](const Imported& one) {
-      if (one.result == "failed") complain(fmt::format("{}:{}: {}: {}", file_, one.line, one.camera, one.message));
+      if (one.result == "failed")
+        offer_line(harmless(fmt::format("{}:{}: {}: {}", file_, one.line, one.camera, one.message)));
       return !stop_;
     });
-    print_line(fmt::format("cameras from {}: {} added, {} updated, {} failed", file_, counts.added, counts.updated,
+    offer_line(fmt::format("cameras from {}: {} added, {} updated, {} failed", file_, counts.added, counts.updated,
                            counts.failed));
   }
 
@@ -155,20 +156,20 @@ Result<std::string> log_to_file(const std::string& state_dir) {
   return path;
 }
 
-// Draws over what it drew before.
+// Draws over what it drew before. A drawing that the terminal does not take is left out.
 class TerminalTable {
  public:
   void draw(const std::string& text) {
     winsize size{};
     size_t columns = ::ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
     std::string out = lines_ > 0 ? fmt::format("\033[{}A\033[J", lines_) : "";
-    lines_ = 0;
-    for (std::string_view rest = text; !rest.empty(); ++lines_) {
+    size_t lines = 0;
+    for (std::string_view rest = text; !rest.empty(); ++lines) {
       size_t end = std::min(rest.find('\n'), rest.size());
       out += shortened(rest.substr(0, end), columns) + "\n";
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
-    print(out);
+    if (offer(out, false)) lines_ = lines;
   }
 
  private:
@@ -207,13 +208,13 @@ class Everything {
 
   asio::awaitable<void> run() {
     if (demo_cameras_ > 0) {
-      print_line(fmt::format("starting {} simulated cameras; the first time their footage is encoded", demo_cameras_));
+      offer_line(fmt::format("starting {} simulated cameras; the first time their footage is encoded", demo_cameras_));
       starting_ = true;
       auto started = co_await demo_.start(demo_cameras_, footage_);
       starting_ = false;
       if (!started && !stopping_) {
         log::error("demo.failed", started.error().message);
-        print_line("no simulated cameras: " + started.error().message);
+        offer_line("no simulated cameras: " + started.error().message);
       }
     }
     asio::co_spawn(co_await asio::this_coro::executor, show(), asio::detached);
@@ -232,7 +233,7 @@ class Everything {
       if (terminal_)
         table_.draw("\n" + screen_text(runner_.state(), url_, clock_.wall()));
       else
-        print(lines_.lines(runner_.state(), clock_.now()));
+        offer(lines_.lines(runner_.state(), clock_.now()));
       co_await clock_.wait(500ms);
     }
   }
@@ -291,8 +292,8 @@ Result<int> up(const Arguments& arguments) {
     return started.error().reason == "store_locked" ? already_running(state_dir, started.error()) : started.error();
   std::string url = url_of(process.address());
   TRY(endpoint, Endpoint::announce(state_dir, url));
-  print_line("listening on " + url);
-  print(welcome(url, fs::absolute(state_dir).lexically_normal().string()));
+  offer_line("listening on " + url);
+  offer(welcome(url, fs::absolute(state_dir).lexically_normal().string()));
 
   TRY(key, net::TokenKey::load_or_create(secret_file(settings)));
   std::unique_ptr<CameraLoading> loading;
@@ -304,7 +305,7 @@ Result<int> up(const Arguments& arguments) {
   if (terminal) {
     TRY(path, log_to_file(state_dir));
     TRY(again, configure_logging(settings));  // a file gets JSON
-    print_line("The log goes to " + path + ".");
+    offer_line("The log goes to " + path + ".");
   }
   Everything everything(process, runner_arguments(settings, url), url, demo ? static_cast<int>(*demo) : 0,
                         demo_footage(arguments), terminal);

@@ -2,28 +2,18 @@
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"
+#include "weir/base/live_output.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <map>
 #include <mutex>
 
 namespace weir::log {
 
 namespace {
-struct Sink {
-  std::mutex mutex;
-  Config config;
-  int file = -1;
-  std::map<std::string, std::string, std::less<>> common;
-};
-Sink& sink() {
-  static Sink* the = new Sink;  // outlives static destruction: a late log line must not crash
-  return *the;
-}
 std::atomic<Level> threshold{Level::info};
 
 std::string_view name(Level level) {
@@ -35,15 +25,6 @@ std::string_view name(Level level) {
     case Level::off: break;
   }
   return "off";
-}
-
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    ssize_t wrote = ::write(fd, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return;  // a log that cannot be written must not stop the work
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
 }
 
 // For a terminal: a value may come from outside and must not move the cursor or change colours.
@@ -74,6 +55,41 @@ std::string readable(Level level, const boost::json::object& fields) {
   }
   return out + "\n";
 }
+
+boost::json::object begun(Level level, std::string_view event, std::string_view msg) {
+  boost::json::object fields;
+  fields["ts"] = to_iso(wall_now());
+  fields["level"] = name(level);
+  fields["event"] = event;
+  if (!msg.empty()) fields["msg"] = msg;
+  return fields;
+}
+
+struct Sink {
+  std::mutex mutex;
+  bool readable = false;
+  int opened = -1;
+  LiveOutput file{-1};
+  LiveOutput out = output(2, false);
+  std::map<std::string, std::string, std::less<>> common;
+
+  std::string line(Level level, boost::json::object& fields, bool for_people) const {
+    for (const auto& [key, value] : common) fields[key] = value;
+    return for_people ? log::readable(level, fields) : json::to_text(fields) + "\n";
+  }
+  // Called by `write`, under the mutex.
+  LiveOutput output(int fd, bool for_people) const {
+    return LiveOutput(fd, [this, for_people](std::uint64_t lines) {
+      auto fields = begun(Level::warn, "log.dropped", "whoever reads this log did not keep up; lines are missing here");
+      fields["lines"] = lines;
+      return line(Level::warn, fields, for_people);
+    });
+  }
+};
+Sink& sink() {
+  static Sink* the = new Sink;  // outlives static destruction: a late log line must not crash
+  return *the;
+}
 }  // namespace
 
 std::optional<Level> parse_level(std::string_view text) {
@@ -83,13 +99,16 @@ std::optional<Level> parse_level(std::string_view text) {
 }
 
 void configure(const Config& config) {
-  std::lock_guard lock(sink().mutex);
-  sink().config = config;
+  Sink& to = sink();
+  std::lock_guard lock(to.mutex);
   threshold = config.level;
-  if (sink().file >= 0) ::close(sink().file);
-  sink().file = -1;
+  to.readable = config.readable;
+  to.out = to.output(config.fd, config.readable);
+  if (to.opened >= 0) ::close(to.opened);
+  to.opened = -1;
   if (!config.dir.empty())
-    sink().file = ::open((config.dir + "/weir.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    to.opened = ::open((config.dir + "/weir.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+  to.file = to.output(to.opened, false);
 }
 
 void set_level(Level level) { threshold = level; }
@@ -101,11 +120,7 @@ void set_common(std::string_view name, std::string value) {
 }
 
 Entry::Entry(Level level, std::string_view event, std::string msg) : on_(enabled(level)), level_(level) {
-  if (!on_) return;
-  fields_["ts"] = to_iso(wall_now());
-  fields_["level"] = name(level);
-  fields_["event"] = event;
-  if (!msg.empty()) fields_["msg"] = msg;
+  if (on_) fields_ = begun(level, event, msg);
 }
 
 Entry&& Entry::with(std::string_view name, std::string_view value) && {
@@ -123,11 +138,10 @@ Entry&& Entry::with(std::string_view name, std::string_view value) && {
 
 Entry::~Entry() {
   if (!on_) return;
-  std::lock_guard lock(sink().mutex);
-  for (const auto& [key, value] : sink().common) fields_[key] = value;
-  std::string line = json::to_text(fields_) + "\n";
-  if (sink().file >= 0) write_all(sink().file, line);
-  write_all(sink().config.fd, sink().config.readable ? readable(level_, fields_) : line);
+  Sink& to = sink();
+  std::lock_guard lock(to.mutex);
+  if (to.opened >= 0) to.file.write(to.line(level_, fields_, false));
+  to.out.write(to.line(level_, fields_, to.readable));
 }
 
 }  // namespace weir::log

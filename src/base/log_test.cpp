@@ -2,10 +2,18 @@
 
 #include "weir/base/json.hpp"
 
+#include "stall.hpp"
+
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <sstream>
+#include <thread>
 
 namespace weir {
 namespace {
@@ -74,6 +82,107 @@ TEST_F(Logging, ReadableLines_CannotSteerTheTerminal) {
   std::string line = lines();
   EXPECT_NE(line.find("a?[2Jb?c?"), std::string::npos) << line;
 }
+
+// A log whose reader has stopped reading: a pipe as a shell makes it, one that cannot be opened a second time, as if
+// another user had made it, or a socket as the journal's.
+struct StalledLog : testing::TestWithParam<const char*> {
+  int reader = -1, writer = -1;
+  std::atomic<int> logged{0};
+  rlimit descriptors{};
+  void SetUp() override {
+    int ends[2] = {-1, -1};
+    std::string kind = GetParam();
+    ASSERT_EQ(kind == "socket" ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) : pipe2(ends, O_CLOEXEC), 0);
+    getrlimit(RLIMIT_NOFILE, &descriptors);
+    rlimit none{.rlim_cur = 3, .rlim_max = descriptors.rlim_max};
+    if (kind == "foreign_pipe") setrlimit(RLIMIT_NOFILE, &none);
+    reader = ends[0];
+    writer = ends[1];
+    fcntl(reader, F_SETFL, O_NONBLOCK);
+    log::configure({.level = log::Level::info, .fd = writer});
+  }
+  void TearDown() override {
+    setrlimit(RLIMIT_NOFILE, &descriptors);
+    log::configure({});
+    close(reader);
+    close(writer);
+  }
+  std::string read_all() {
+    std::string out;
+    char buffer[65536];
+    for (ssize_t got = 0; (got = read(reader, buffer, sizeof buffer)) > 0;)
+      out.append(buffer, static_cast<size_t>(got));
+    return out;
+  }
+  // On a thread of its own, so that a log that blocks fails the test instead of stopping it.
+  bool log_lines(int count, size_t bytes) {
+    logged = 0;
+    std::thread work([&] {
+      for (; logged < count; ++logged) log::info("line").with("n", logged.load()).with("text", std::string(bytes, 'x'));
+    });
+    bool returned = test::eventually(20s, [&] { return logged == count; });
+    while (!returned && logged < count) read_all();
+    work.join();
+    return returned;
+  }
+};
+
+TEST_P(StalledLog, NeverStopsTheWork_AndSaysHowManyLinesItDropped) {
+  constexpr int kLines = 5000;
+  ASSERT_TRUE(log_lines(kLines, 100)) << "a line waited for its reader";
+  std::string all = read_all();
+  log::info("again");
+  log::info("again");
+  all += read_all();
+  ASSERT_TRUE(all.ends_with('\n'));
+  std::istringstream lines(all);
+  int written = 0, again = 0, notices = 0;
+  std::int64_t dropped = 0;
+  for (std::string line; std::getline(lines, line);) {
+    auto parsed = json::parse_text(line);
+    ASSERT_TRUE(parsed) << "not a whole line: " << line;
+    const auto& fields = parsed->as_object();
+    if (fields.at("event") == "line") {
+      EXPECT_EQ(fields.at("n").as_int64(), written++) << "the oldest are kept";
+    } else if (fields.at("event") == "again") {
+      ++again;
+    } else {
+      EXPECT_EQ(fields.at("event").as_string(), "log.dropped");
+      EXPECT_EQ(again, 0) << "it is said before what comes after the gap";
+      ++notices;
+      dropped = fields.at("lines").as_int64();
+    }
+  }
+  EXPECT_GT(written, 10);
+  EXPECT_EQ(again, 2);
+  EXPECT_EQ(notices, 1);
+  EXPECT_EQ(written + dropped, kLines);
+}
+
+TEST_P(StalledLog, ALineLongerThanThePipe_IsFinishedBeforeTheNext) {
+  ASSERT_TRUE(log_lines(3, 300'000));
+  std::string all;
+  for (int more = 0; more < 20; ++more) {
+    all += read_all();
+    log::info("next");
+  }
+  all += read_all();
+  std::istringstream lines(all);
+  int whole = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ASSERT_TRUE(json::parse_text(line)) << "not a whole line: " << line.substr(0, 200);
+    if (line.size() > 300'000) ++whole;
+  }
+  EXPECT_EQ(whole, 1) << "the first was begun, the others found no room";
+}
+
+TEST_P(StalledLog, ItsDescriptor_StaysAsItIsForOtherProcesses) {
+  ASSERT_TRUE(log_lines(1, 10));
+  EXPECT_EQ(fcntl(writer, F_GETFL) & O_NONBLOCK, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Log, StalledLog, testing::Values("pipe", "foreign_pipe", "socket"),
+                         [](const auto& each) { return std::string(each.param); });
 
 TEST(LogLevel, Words_AreParsedExactly) {
   EXPECT_EQ(log::parse_level("warn"), log::Level::warn);

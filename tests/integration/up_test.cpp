@@ -9,10 +9,13 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -29,12 +32,19 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
+// Where a `weir up` is started otherwise than the others: its program, and descriptors instead of files.
+struct Place {
+  std::string program = WEIR_BINARY;
+  int out = -1, err = -1;
+};
+
 // A `weir up` in the background, with what it prints in a file.
 class Up {
  public:
-  Up(const TempDir& folder, std::vector<std::string> more) : out_(folder.path() + "/up.out"), err_(folder.path() + "/up.err") {
-    std::vector<std::string> words{WEIR_BINARY, "up", "--state-dir", folder.path() + "/state", "--listen", "127.0.0.1:0",
-                                   "--models-dir", part("models"), "--library-dir", part("lib"),
+  Up(const TempDir& folder, std::vector<std::string> more, const Place& place = {})
+      : out_(folder.path() + "/up.out"), err_(folder.path() + "/up.err") {
+    std::vector<std::string> words{place.program, "up", "--state-dir", folder.path() + "/state",
+                                   "--listen", "127.0.0.1:0", "--models-dir", part("models"), "--library-dir", part("lib"),
                                    "--footage", part("footage/vtest.avi"), "--log-level", "debug"};
     words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
@@ -43,8 +53,8 @@ class Up {
     pid_ = ::fork();
     if (pid_ == 0) {
       for (const char* port : {"PROM_WORKER_PORT", "PROM_MANAGER_PORT"}) ::setenv(port, "0", 1);
-      ::dup2(::open(out_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 1);
-      ::dup2(::open(err_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
+      ::dup2(place.out >= 0 ? place.out : ::open(out_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 1);
+      ::dup2(place.err >= 0 ? place.err : ::open(err_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
       ::execv(argv[0], argv.data());
       ::_exit(127);
     }
@@ -94,18 +104,47 @@ class Up {
   int pid_ = -1;
 };
 
-class WeirUp : public ::testing::Test {
+class WeirUpProcess : public ::testing::Test {
+ protected:
+  // What `weir` answers in another terminal.
+  std::string ask(const std::string& command) {
+    std::string folder = folder_.path(), out = folder + "/said";
+    std::string line = fmt::format("timeout 10 {} {} --state-dir {}/state >{} 2>&1", WEIR_BINARY, command, folder, out);
+    int code = std::system(line.c_str());
+    EXPECT_EQ(code, 0) << command << text_of(out);
+    return text_of(out);
+  }
+  std::string url() const {
+    std::string text = text_of(folder_.path() + "/state/endpoint");
+    return text.substr(0, text.find('\n'));
+  }
+  bool ready() const { return get_from(url(), "/readyz").status == 200; }
+  // How often the runner was heard.
+  std::ptrdiff_t heartbeats() {
+    std::string heard = ask("events 'runner.heartbeat.#' --after 0 --json");
+    return std::ranges::count(heard, '\n');
+  }
+  // Commands are answered and the runner is heard for as long as the screen needs to be drawn several times.
+  bool answers_on() {
+    std::ptrdiff_t before = heartbeats();
+    return eventually(20s, [&] { return !HasFailure() && ready() && heartbeats() >= before + 3; });
+  }
+  void furnish() {
+    ask("tenant add t1");
+    ask("site add s1 --tenant t1");
+  }
+  // A camera that nobody can reach: its state changes, and that is shown.
+  void add_camera(const std::string& id) {
+    ask(fmt::format("camera add --tenant t1 --site s1 --id {} rtsp://127.0.0.1:1/x", id));
+  }
+  TempDir folder_;
+};
+
+class WeirUp : public WeirUpProcess {
  protected:
   void SetUp() override {
     if (part("footage/vtest.avi").empty() || part("lib/libtensorflowlite_c.so").empty())
       GTEST_SKIP() << "footage or model could not be fetched";
-  }
-  // What `weir` answers in another terminal.
-  std::string ask(const std::string& command) {
-    std::string folder = folder_.path(), out = folder + "/said";
-    int code = std::system(fmt::format("{} {} --state-dir {}/state >{} 2>&1", WEIR_BINARY, command, folder, out).c_str());
-    EXPECT_EQ(code, 0) << command << text_of(out);
-    return text_of(out);
   }
   // The cameras that were said to stream since then, and after how many seconds first.
   std::map<std::string, double> streaming_since(WallTime then) {
@@ -132,8 +171,149 @@ class WeirUp : public ::testing::Test {
       EXPECT_LT(time, limit_s) << camera << " after " << what;
     }
   }
-  TempDir folder_;
 };
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { ::close(fd_); }
+  Descriptor(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+// A pipe whose reader reads when it is told to. The writer's end blocks, as one that a shell made does.
+class Pipe {
+ public:
+  Pipe() { EXPECT_EQ(::pipe2(ends_, O_CLOEXEC), 0); }
+  ~Pipe() {
+    for (int end : ends_) ::close(end);
+  }
+  Pipe(const Pipe&) = delete;
+  int writer() const { return ends_[1]; }
+  // Through a description of its own: the writer must not learn from this one not to block.
+  void fill() {
+    Descriptor own(::open(fmt::format("/proc/self/fd/{}", ends_[1]).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    for (const std::string& block : {std::string(4096, '\n'), std::string("\n")})
+      while (::write(own.get(), block.data(), block.size()) > 0) {}
+  }
+  const std::string& read_all() {
+    Descriptor own(::open(fmt::format("/proc/self/fd/{}", ends_[0]).c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    char buffer[65536];
+    for (ssize_t got = 0; (got = ::read(own.get(), buffer, sizeof buffer)) > 0;)
+      read_.append(buffer, static_cast<size_t>(got));
+    return read_;
+  }
+  bool reads(const std::string& text) { return read_all().find(text) != std::string::npos; }
+
+ private:
+  int ends_[2] = {-1, -1};
+  std::string read_;
+};
+
+// A terminal of which the test is the keyboard and the screen.
+class Terminal {
+ public:
+  Terminal()
+      : keyboard_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK)),
+        program_(open_program(keyboard_.get())) {}
+  int program() const { return program_.get(); }
+  void type(char key) { EXPECT_EQ(::write(keyboard_.get(), &key, 1), 1); }
+  void stop() {
+    type('\x13');  // Ctrl-S
+    EXPECT_TRUE(eventually(10s, [&] { return !takes_more(); }));
+  }
+  bool takes_more() const {
+    pollfd asked{.fd = program_.get(), .events = POLLOUT, .revents = 0};
+    return ::poll(&asked, 1, 0) == 1;
+  }
+  bool shows(const std::string& text) {
+    char buffer[65536];
+    for (ssize_t got = 0; (got = ::read(keyboard_.get(), buffer, sizeof buffer)) > 0;)
+      shown_.append(buffer, static_cast<size_t>(got));
+    return shown_.find(text) != std::string::npos;
+  }
+
+ private:
+  static int open_program(int keyboard) {
+    char name[64] = {};
+    EXPECT_TRUE(::grantpt(keyboard) == 0 && ::unlockpt(keyboard) == 0 && ::ptsname_r(keyboard, name, sizeof name) == 0);
+    return ::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  }
+  const Descriptor keyboard_, program_;
+  std::string shown_;
+};
+
+TEST_F(WeirUpProcess, AStalledReaderOfItsOutput_StopsNothing_AndIsToldWhatItMissed) {
+  Pipe out, err;
+  Up up(folder_, {}, {.out = out.writer(), .err = err.writer()});
+  ASSERT_TRUE(eventually(20s, [&] { return out.reads("listening on ") && ready() && heartbeats() > 0; }))
+      << err.read_all();
+  furnish();
+  out.fill();
+  err.fill();
+  add_camera("cam-1");  // a line on stdout
+  up.signal(SIGHUP);    // and one in the log
+  auto tried = [&] { return ask("events 'stream.#' --after 0").find("cam-1") != std::string::npos; };
+  EXPECT_TRUE(eventually(20s, [&] { return HasFailure() || tried(); }));
+  ASSERT_TRUE(answers_on()) << "it waits for the reader of its output";
+  EXPECT_NE(ask("camera list").find("cam-1"), std::string::npos);
+  out.read_all();
+  err.read_all();
+  add_camera("cam-2");
+  up.signal(SIGHUP);
+  EXPECT_TRUE(eventually(20s, [&] { return out.reads("cam-2: ") && err.reads("settings.reloaded"); }));
+  EXPECT_TRUE(out.reads("weir: nobody read this output; lines dropped: ")) << out.read_all();
+  EXPECT_TRUE(err.reads("\"log.dropped\"")) << err.read_all();
+}
+
+TEST_F(WeirUpProcess, ATerminalStoppedByCtrlS_StopsNothing_AndShowsTheTableWhenItGoesOn) {
+  Terminal terminal;
+  Up up(folder_, {}, {.out = terminal.program(), .err = terminal.program()});
+  ASSERT_TRUE(eventually(20s, [&] { return terminal.shows("No cameras yet") && ready() && heartbeats() > 0; }));
+  furnish();
+  terminal.stop();
+  ASSERT_TRUE(answers_on()) << "it waits for its terminal";
+  add_camera("yard-7");
+  EXPECT_FALSE(terminal.shows("yard-7"));
+  terminal.type('\x11');  // Ctrl-Q
+  EXPECT_TRUE(eventually(20s, [&] { return terminal.shows("yard-7"); }));
+  terminal.stop();
+  up.signal(SIGTERM);
+  EXPECT_EQ(up.wait(20s), 0) << "a stopped terminal must not keep it from ending";
+}
+
+TEST_F(WeirUpProcess, ReplacedByAnUpgrade_ItStartsItsRunnerAgain_FromTheNewProgram) {
+  std::string bin = folder_.path() + "/bin", program = bin + "/weir";
+  fs::create_directory(bin);
+  fs::copy_file(WEIR_BINARY, program);
+  fs::copy_file(WEIR_WORKER, bin + "/weir-worker");
+  Up up(folder_, {}, {.program = program});
+  std::vector<int> managers;
+  ASSERT_TRUE(eventually(20s, [&] { return !(managers = up.children_with("--manager")).empty(); })) << up.err();
+  auto kill_runner = [&] {
+    auto runners = up.children_with("--runner-id");
+    std::erase_if(runners, [&](int pid) { return pid == managers.front(); });
+    ASSERT_EQ(runners.size(), 1u) << "the parent of the manager";
+    ::kill(runners.front(), SIGKILL);
+    ASSERT_TRUE(eventually(20s, [&] {
+      auto now = up.children_with("--manager");
+      bool another = !now.empty() && now != managers;
+      if (another) managers = now;
+      return another;
+    })) << up.err();
+  };
+  auto manager_program = [&] { return fs::read_symlink(fmt::format("/proc/{}/exe", managers.front())).string(); };
+  fs::copy_file(WEIR_BINARY, bin + "/weir.new");
+  fs::rename(bin + "/weir.new", program);
+  ASSERT_NO_FATAL_FAILURE(kill_runner());
+  EXPECT_EQ(manager_program(), program);
+  fs::remove(program);
+  ASSERT_NO_FATAL_FAILURE(kill_runner());
+  EXPECT_EQ(manager_program(), program + " (deleted)") << "without any file, from the one that runs";
+}
 
 TEST_F(WeirUp, Demo_ShowsPeopleBeingDetected_OutlivesKilledWorkersAndManagers_AndStopsCleanly) {
   Up up(folder_, {"--demo", "2"});

@@ -24,6 +24,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr size_t kLineBytesMax = 1 << 20;
+constexpr const char* kSelf = "/proc/self/exe";
 
 class Descriptor {
  public:
@@ -80,13 +81,18 @@ class ChildProcess final : public Child {
 
 }  // namespace
 
+// Of a file that was replaced or removed since this program started, the kernel says "/usr/bin/weir (deleted)".
 std::string self_path() {
   std::error_code unknown;
-  return std::filesystem::read_symlink("/proc/self/exe", unknown).string();
+  std::string path = std::filesystem::read_symlink(kSelf, unknown).string();
+  constexpr std::string_view replaced = " (deleted)";
+  if (::access(path.c_str(), X_OK) != 0 && path.ends_with(replaced)) path.resize(path.size() - replaced.size());
+  return ::access(path.c_str(), X_OK) == 0 ? path : kSelf;
 }
 
 std::string helper_path(std::string_view name) {
-  return (std::filesystem::path(self_path()).parent_path() / fmt::format("weir-{}", name)).string();
+  std::error_code unknown;
+  return (std::filesystem::read_symlink(kSelf, unknown).parent_path() / fmt::format("weir-{}", name)).string();
 }
 
 Result<std::unique_ptr<Child>> PosixHost::start(const Program& wanted) {

@@ -3,7 +3,9 @@
 //   log::info("lease.stolen", "took over an expired lease").with("camera_uuid", id).with("version", v);
 //
 // The line is written when the entry goes out of scope. Values are strings, numbers or booleans; a Secret does not
-// compile, and a URL is logged through `redact_url` only. Any thread may log; lines never interleave.
+// compile, and a URL is logged through `redact_url` only. A line never waits for its reader: what a full pipe or a
+// stopped terminal does not take is dropped, and `log.dropped` says how many lines as soon as it takes one again.
+// Any thread may log; lines never interleave.
 #pragma once
 
 #include "weir/base/ids.hpp"

@@ -9,7 +9,8 @@ namespace weir::posix {
 
 // The helper `weir-NAME` beside this program.
 std::string helper_path(std::string_view name);
-// This program's own file.
+// What starts this program again: its own file, after an upgrade the new one in its place, and where there is none any
+// more the kernel's link to the one that runs.
 std::string self_path();
 
 class PosixHost final : public ProcessHost {
