@@ -1,11 +1,28 @@
-// The same URL with the address in place of the name, so that nobody resolves it a second time.
-// Pure; any thread.
+// Where FFmpeg is sent: a URL's scheme as FFmpeg knows it, and the same URL with the address in place of the name, so
+// that nobody resolves it a second time. A name with several addresses is dialled at another one after the last could
+// not be reached. Any thread.
 #pragma once
 
 #include "weir/ffmpeg/source.hpp"
 
+#include <boost/url/url_view.hpp>
+
+#include <functional>
+#include <vector>
+
 namespace weir::ffmpeg {
 
+// In small letters: people may write others, FFmpeg compares.
+std::string scheme_of(const boost::urls::url_view& url);
+
 Secret url_at(const Secret& url, const Address& address);
+
+// A name's addresses, the preferred one first.
+using Lookup = std::function<Result<std::vector<std::string>>(const std::string& host)>;
+// As `resolve`, which asks the system.
+Result<Address> resolve_by(const Lookup& lookup, const Secret& url, bool loopback);
+// A dial failed; `connected` where the address itself did answer. Where it did not, the next `resolve` of the same name
+// and port answers with the next of its addresses.
+void after_dial(const Address& address, const Error& error, bool connected);
 
 }  // namespace weir::ffmpeg

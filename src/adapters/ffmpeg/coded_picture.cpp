@@ -1,6 +1,7 @@
 #include "coded_picture.hpp"
 
 #include <span>
+#include <vector>
 
 namespace weir::ffmpeg {
 
@@ -27,8 +28,22 @@ Bytes next_nal(Bytes& rest, int length_bytes) {
 // The first bits of an unsigned Exp-Golomb number are enough: zero is written as a single 1.
 bool golomb_zero(std::uint8_t first) { return (first & 0x80) != 0; }
 
+// A unit up to its own end, which `next_nal` did not search for, without the 03 that keeps 00 00 0x out of it.
+std::vector<std::uint8_t> content_of(Bytes nal) {
+  std::vector<std::uint8_t> content;
+  int zeros = 0;
+  for (std::uint8_t byte : nal) {
+    if (zeros >= 2 && byte <= 1) break;  // the next start code, or the zeros before it
+    bool inserted = zeros >= 2 && byte == 3;
+    zeros = byte == 0 ? zeros + 1 : 0;
+    if (!inserted) content.push_back(byte);
+  }
+  return content;
+}
+
 // An SEI NAL unit whose recovery point lies in this very picture.
-bool recovers_at_once(Bytes sei) {
+bool recovers_at_once(Bytes nal) {
+  const std::vector<std::uint8_t> sei = content_of(nal);
   size_t at = 1;
   while (at + 2 < sei.size()) {
     auto number = [&] {

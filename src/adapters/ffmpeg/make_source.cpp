@@ -1,8 +1,7 @@
+#include "address.hpp"
 #include "decoding_source.hpp"
 
 #include <boost/url/parse.hpp>
-
-#include <cctype>
 
 namespace weir::ffmpeg {
 
@@ -10,8 +9,7 @@ Result<std::unique_ptr<VideoSource>> make_source(const SourceConfig& config) {
   auto refused = [](std::string why) { return stream_failure(restart::StreamErrorCode::url_refused, std::move(why)); };
   auto url = boost::urls::parse_uri(config.url.reveal());
   if (!url) return refused("the camera's URL is not one");
-  std::string scheme(url->scheme());
-  std::ranges::transform(scheme, scheme.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string scheme = scheme_of(*url);
   if (scheme == "rtsps" && config.tls_verify)
     return refused("certificates cannot be verified over rtsps; switch the verification off for this camera");
   if (scheme == "rtsp" || scheme == "rtsps") return make_stream_source(config, scheme);

@@ -70,7 +70,11 @@ Result<AvPtr<AVPacket>> SnapshotSource::download() {
   AVIOInterruptCB bound = watch_.callback();
   AVIOContext* raw = nullptr;
   int failed = avio_open2(&raw, url_at(config_.url, address_).reveal().c_str(), AVIO_FLAG_READ, &bound, options.get());
-  if (failed < 0) return open_failure(failed, watch_.ended(), tap_.heard, config_.connect_timeout);
+  if (failed < 0) {
+    Error error = open_failure(failed, watch_.ended(), tap_.heard, config_.connect_timeout);
+    after_dial(address_, error, tap_.heard.connected);
+    return error;
+  }
   AvPtr<AVIOContext> io(raw);
   std::string body;
   for (;;) {

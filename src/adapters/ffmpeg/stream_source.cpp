@@ -76,8 +76,9 @@ Status StreamSource::open_camera(StreamFacts& facts) {
     options.set("buffer_size", 1 << 20);
   else
     options.set("reorder_queue_size", 0);
-  TRY(opened, open_context(url_at(config_.url, address).reveal(), av_find_input_format("rtsp"), options));
-  return ok();
+  Status opened = open_context(url_at(config_.url, address).reveal(), av_find_input_format("rtsp"), options);
+  if (!opened) after_dial(address, opened.error(), tap_.heard.connected);
+  return opened;
 }
 
 Status StreamSource::open_file() {

@@ -327,6 +327,14 @@ TEST(StreamSource, Stream_IsRead_PictureByPicture) {
   EXPECT_EQ(shown, 39);
 }
 
+TEST(StreamSource, SchemeInCapitals_IsDialledLikeAnyOther) {
+  Clip clip = encode({.pictures = 5});
+  ScriptedCamera camera([&](Dial& dial) {
+    if (greet(dial) && play(dial, clip)) dial.hold();
+  });
+  EXPECT_EQ(outcome(camera.url("/stream", "", "RTSP")), "open");
+}
+
 TEST(StreamSource, SilenceAfterPictures_IsStalled_WithinItsBound) {
   Clip clip = encode({.pictures = 5});
   ScriptedCamera camera([&](Dial& dial) {

@@ -13,9 +13,17 @@ std::optional<Duration> DecodePlan::keyframe_interval() const {
   return *std::max_element(intervals_.begin(), intervals_.end());
 }
 
+bool DecodePlan::frequent(Duration interval) const {
+  return seconds(interval) <= seconds(config_.keyframe_max) * config_.keyframe_slack;
+}
+
+bool DecodePlan::keyframes_rare() const {
+  return intervals_.size() >= 2 && std::ranges::none_of(intervals_, [this](Duration each) { return frequent(each); });
+}
+
 bool DecodePlan::adaptive_applies() const {
   auto interval = keyframe_interval();
-  return interval && !too_large_ && seconds(*interval) <= seconds(config_.keyframe_max) * config_.keyframe_slack;
+  return interval && !too_large_ && frequent(*interval);
 }
 
 bool DecodePlan::long_still(Duration now) const {
@@ -73,8 +81,9 @@ Step DecodePlan::go_full(Step step) {
 }
 
 Step DecodePlan::by_keyframes(const Packet& packet) {
-  // A stream without key packets builds its pictures up piece by piece, from wherever decoding starts.
-  still_ = packet.stream_time - key_or_start_ <= config_.key_wait_long;
+  // A stream without key packets builds its pictures up piece by piece, from wherever decoding starts. Of one that has
+  // shown a key packet, what lies between two would be decoded without what it refers to.
+  still_ = last_key_ || packet.stream_time - key_or_start_ <= config_.key_wait_long;
   if (packet.key) return {.decode = DecodeAs::alone};
   return {.decode = still_ ? DecodeAs::nothing : DecodeAs::full};
 }

@@ -60,6 +60,14 @@ TEST(DecodePlan, Keyframes_StreamWithoutAny_IsDecodedInFull_UntilOneComes) {
   EXPECT_EQ(plan.on_packet({false, 12300ms, 1}), Step{});
 }
 
+// Without the keyframe before it, what comes after a long wait would be decoded into garbage.
+TEST(DecodePlan, Keyframes_GroupLongerThanTheWait_IsStillDecodedByItsKeyPacketsOnly) {
+  Stream stream({.mode = camera::Decode::keyframes});
+  stream.group = 200;  // 20 s
+  for (int i = 0; i < 500; ++i) EXPECT_EQ(stream.next(), i % 200 == 0 ? kAlone : Step{}) << i;
+  EXPECT_TRUE(stream.plan.still());
+}
+
 TEST(DecodePlan, Adaptive_BeginsInFull_AndLooksAtKeyPacketsOnly_OnceStill) {
   Stream stream;
   for (int i = 0; i < 20; ++i) EXPECT_EQ(stream.next(), kFull) << i;

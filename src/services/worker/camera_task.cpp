@@ -1,5 +1,7 @@
 #include "weir/worker/camera_task.hpp"
 
+#include "pace.hpp"
+
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
@@ -12,6 +14,8 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 namespace weir::worker {
 
@@ -20,19 +24,17 @@ namespace {
 // Streaming for this long makes the next failure a first one again.
 constexpr Duration kSteady = 10s;
 
-// Which pictures are looked at when more come than wanted: by their own times, so that late ones are not bunched.
-class Pace {
- public:
-  bool due(Instant at, double max_fps) {
-    Duration interval = from_seconds(1.0 / max_fps);
-    if (at + interval / 20 < next_) return false;
-    next_ = std::max(next_ + interval, at);
-    return true;
-  }
+// A substream that could not be had is left alone for so long.
+constexpr Duration kSubstreamPause = 10min;
 
- private:
-  Instant next_{};
-};
+// Whether the configuration leaves the choice of the stream: what wants every picture wants those of the main stream.
+bool allows_substream(const Source& source) {
+  const camera::Config& config = source.config;
+  return !source.snapshots && config.substream_url && config.decode == camera::Decode::adaptive &&
+         config.motion_gating.enabled;
+}
+
+double area(const camera::FrameSize& size) { return static_cast<double>(size.width) * size.height; }
 
 }  // namespace
 
@@ -45,7 +47,11 @@ struct CameraTask::State {
   std::stop_source stop;
   std::atomic<bool> ended = false;
   Pulse pulse;
-  bool said_any = false;  // its thread only
+  // Its thread only.
+  bool said_any = false;
+  bool substream = false;                          // which stream is dialled
+  Instant substream_from{};                        // not before
+  std::optional<camera::FrameSize> main_size = {};  // as far as known
   // Guards what follows.
   std::mutex mutex;
   std::condition_variable_any changed;
@@ -63,8 +69,10 @@ struct CameraTask::State {
     return source;
   }
   void set_state(StreamState state);
-  // Says what went wrong and waits until the next try is due.
-  void fail(const restart::StreamError& error, int failures);
+  // Says what went wrong, and that it is tried again after `delay`.
+  void say(const restart::StreamError& error, Duration delay);
+  void use_substream();
+  void use_main(std::string why);
   void wait(Duration how_long) {
     pulse.back_within(how_long + parts.patience);
     std::unique_lock lock(mutex);
@@ -88,15 +96,24 @@ void CameraTask::State::set_state(StreamState state) {
   if (edge) parts.reporter.state_changed(*newest(), state, status->view(boot_now()));
 }
 
-void CameraTask::State::fail(const restart::StreamError& error, int failures) {
-  Duration delay = restart::retry_delay(error.code, failures, random_unit());
+void CameraTask::State::say(const restart::StreamError& error, Duration delay) {
   status->update([&](CameraView& view) {
     ++view.errors;
     view.error = error;
     view.retry_in = delay;
   });
   parts.reporter.failed(*newest(), error, delay);
-  wait(delay);
+}
+
+void CameraTask::State::use_substream() {
+  substream = true;
+  log::info("stream.substream", "keyframes are too rare to decode adaptively; using the substream")
+      .with("camera_uuid", newest()->config.camera);
+}
+
+void CameraTask::State::use_main(std::string why) {
+  substream = false;
+  log::info("stream.main", "back to the main stream: " + std::move(why)).with("camera_uuid", newest()->config.camera);
 }
 
 namespace {
@@ -104,21 +121,24 @@ namespace {
 // One connection, from the dial to its end.
 class Session {
  public:
-  Session(CameraTask::State& task, motion::MotionGate& gate, bool substream)
-      : task_(task), gate_(gate), substream_(substream), patience_(task.parts.patience) {}
+  Session(CameraTask::State& task, motion::MotionGate& gate)
+      : task_(task), gate_(gate), substream_(task.substream), patience_(task.parts.patience) {}
   ~Session() { hang_up(); }
   Session(const Session&) = delete;
 
-  enum class End { stopped, failed, use_substream };
+  enum class End { stopped, failed, use_substream, use_main };
   End run();
   const restart::StreamError& error() const { return error_; }
   Duration streamed() const { return first_frame_ ? boot_now() - *first_frame_ : Duration(0); }
+  bool showed_any() const { return showed_any_; }
 
  private:
   Status dial();
   void hang_up();
   Status take(const PacketPtr& packet);
+  void measure(const StreamFacts& facts);
   void follow_configuration();
+  std::shared_ptr<const Source> in_its_pixels(std::shared_ptr<const Source> source) const;
   Status carry_out(const motion::Step& step, const PacketPtr& packet);
   Status decode(const PacketPtr& packet);
   Status decode_alone(const PacketPtr& packet);
@@ -131,7 +151,8 @@ class Session {
   motion::MotionGate& gate_;
   const bool substream_;
   Duration patience_;
-  std::shared_ptr<const Source> source_;
+  std::shared_ptr<const Source> source_, followed_;  // in pixels of this stream; as it was configured
+  camera::FrameSize size_;
   std::unique_ptr<VideoSource> video_;
   std::optional<motion::DecodePlan> plan_;
   camera::Decode mode_ = camera::Decode::full;
@@ -140,6 +161,7 @@ class Session {
   Pace pace_;
   Instant decoded_{};                   // when the decoder gave its last pictures
   std::optional<Instant> first_frame_;
+  bool showed_any_ = false;
   restart::StreamError error_;
 };
 
@@ -151,6 +173,7 @@ Session::End Session::run() {
     auto packet = video_->read();
     served = packet ? take(*packet) : Status(packet.error());
     if (wants_substream()) return End::use_substream;
+    if (served && substream_ && !allows_substream(*source_)) return End::use_main;
   }
   if (served || leaving) return End::stopped;
   error_ = stream_error(served.error());
@@ -183,6 +206,7 @@ Status Session::dial() {
   if (task_.leaving()) return ok();  // an interrupt that came before could not be heard
   TRY(facts, video_->open());
   task_.status->update([&](CameraView& view) { view.facts = facts; });
+  measure(facts);
   follow_configuration();
   return ok();
 }
@@ -196,11 +220,31 @@ void Session::hang_up() {
   if (video_) video_->close();
 }
 
+// People draw zones on the main stream and measure motion there: its size is remembered for the substream.
+void Session::measure(const StreamFacts& facts) {
+  if (facts.width <= 0 || facts.height <= 0) return;
+  if (facts.width == size_.width && facts.height == size_.height) return;
+  size_ = {facts.width, facts.height};
+  if (!substream_) task_.main_size = size_;
+  followed_.reset();
+}
+
+std::shared_ptr<const Source> Session::in_its_pixels(std::shared_ptr<const Source> source) const {
+  if (!substream_ || !task_.main_size || size_.width == 0) return source;
+  auto scaled = std::make_shared<Source>(*source);
+  camera::Config& config = scaled->config;
+  if (!config.frame_size) config.frame_size = task_.main_size;
+  int& least = config.motion_gating.min_area_px;
+  least = static_cast<int>(std::lround(least * area(size_) / area(*task_.main_size)));
+  return scaled;
+}
+
 // What can change without a new connection; the plan starts over when the way of decoding does.
 void Session::follow_configuration() {
   auto newest = task_.newest();
-  if (plan_ && newest == source_) return;
-  source_ = newest;
+  if (plan_ && newest == followed_) return;
+  followed_ = newest;
+  source_ = in_its_pixels(newest);
   gate_.configure(source_->config.motion_gating);
   camera::Decode mode = source_->config.decode;
   // Without a gate every picture is looked at, so every picture is needed.
@@ -214,9 +258,8 @@ void Session::follow_configuration() {
 }
 
 bool Session::wants_substream() const {
-  if (!plan_ || substream_ || mode_ != camera::Decode::adaptive || !source_->config.substream_url) return false;
-  auto interval = plan_->keyframe_interval();
-  return interval && seconds(*interval) > task_.parts.adaptive_keyframe_max_s * 1.15;
+  return plan_ && !substream_ && plan_->keyframes_rare() && allows_substream(*source_) &&
+         boot_now() >= task_.substream_from;
 }
 
 Status Session::take(const PacketPtr& packet) {
@@ -229,6 +272,7 @@ Status Session::take(const PacketPtr& packet) {
   TRY(done, carry_out(plan_->on_packet({packet->key, packet->stream_time, packet->bytes()}), packet));
   if (packet->key) {
     StreamFacts facts = video_->facts();
+    measure(facts);
     auto interval = plan_->keyframe_interval();
     task_.status->update([&](CameraView& view) {
       view.facts = facts;
@@ -260,6 +304,7 @@ Status Session::decode(const PacketPtr& packet) {
   TRY(pictures, video_->decode(packet));
   decoded_ = boot_now();
   for (const PicturePtr& picture : pictures) {
+    showed_any_ = true;
     TRY(considered, consider(picture));
   }
   return ok();
@@ -270,17 +315,18 @@ Status Session::decode_alone(const PacketPtr& packet) {
   TRY(picture, video_->decode_alone(packet));
   decoded_ = boot_now();
   if (!picture) return ok();
+  showed_any_ = true;
   looked_at_.push_back(picture->number);
   if (looked_at_.size() > 4) looked_at_.pop_front();
   bool open = false;
   TRY(looked, look(picture, open));
-  if (pace_.due(picture->received, source_->config.max_fps) && open) offer(picture);
+  if (pace_.due(picture->stream_time, picture->received, source_->config.max_fps) && open) offer(picture);
   return ok();
 }
 
 Status Session::consider(const PicturePtr& picture) {
   if (std::ranges::find(looked_at_, picture->number) != looked_at_.end()) return ok();
-  if (!pace_.due(picture->received, source_->config.max_fps)) {
+  if (!pace_.due(picture->stream_time, picture->received, source_->config.max_fps)) {
     task_.status->update([&](CameraView& view) {
       ++view.decoded;
       view.latest = picture;
@@ -333,25 +379,36 @@ void CameraTask::run(const std::shared_ptr<State>& state) {
   ::pthread_setname_np(::pthread_self(), camera.str().substr(0, 15).c_str());  // what `top -H` shows
   Serving serving(camera);
   motion::MotionGate gate(state->newest()->config.motion_gating);
-  bool substream = false;
-  int failures = 0;
+  std::map<restart::StreamErrorCode, int> failures;  // one cause does not make another one's next try late
   while (!state->stopping()) {
     state->wait_while_paused();
     if (state->stopping()) break;
+    if (state->substream && !allows_substream(*state->newest()))
+      state->use_main("the configuration wants every picture");
     std::optional<restart::StreamError> error;
+    bool showed_any = false;
     {
-      Session session(*state, gate, substream);
+      Session session(*state, gate);
       auto end = session.run();
-      if (end == Session::End::use_substream) {
-        log::info("stream.substream", "keyframes are too rare to decode adaptively; using the substream")
-            .with("camera_uuid", camera);
-        substream = true;
-      }
+      if (end == Session::End::use_substream) state->use_substream();
       if (end == Session::End::failed) error = session.error();
-      if (session.streamed() > kSteady) failures = 0;
+      if (session.streamed() > kSteady) failures.clear();
+      showed_any = session.showed_any();
     }
     state->set_state(StreamState::disconnected);
-    if (error) state->fail(*error, failures++);
+    if (!error) continue;
+    if (state->substream && !showed_any) {
+      // The main stream was there a moment ago, and need not wait for what is wrong with the other one.
+      error->detail = "the substream cannot be had: " + error->detail;
+      state->say(*error, Duration(0));
+      state->use_main(fmt::format("{}; it is tried again after {} min at the earliest", error->detail,
+                                  std::chrono::duration_cast<std::chrono::minutes>(kSubstreamPause).count()));
+      state->substream_from = boot_now() + kSubstreamPause;
+      continue;
+    }
+    Duration delay = restart::retry_delay(error->code, failures[error->code]++, random_unit());
+    state->say(*error, delay);
+    state->wait(delay);
   }
   state->set_state(StreamState::disconnected);
   state->ended = true;

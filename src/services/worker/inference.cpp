@@ -109,7 +109,7 @@ class InferencePool::Thread {
       fail(model, found.error());
       return tell(model, works);
     }
-    model.failures = 0;
+    if (std::exchange(model.failures, 0) != 0) model.told.clear();  // the next failure is news again
     for (size_t i = 0; i < works.size(); ++i) report(works[i], std::move((*found)[i]), took);
   }
 

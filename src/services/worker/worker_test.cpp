@@ -1,228 +1,12 @@
-// The worker's cameras with sources, detectors and a bus that do what the test says. Threads and time are real, so every
-// expectation waits for its condition.
-#include "weir/worker/worker.hpp"
-
-#include "picture_testing.hpp"
-#include "publisher_testing.hpp"
-#include "run.hpp"
-#include "stall.hpp"
+#include "worker_testing.hpp"
 
 #include "weir/worker/endpoints.hpp"
-#include "weir/worker/publisher_thread.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <gtest/gtest.h>
 
 namespace weir::worker {
 namespace {
-
-using restart::StreamErrorCode;
-using test::eventually;
-
-struct FakePacket final : Packet {
-  size_t bytes() const override { return 100; }
-};
-
-// A camera as the test wants it to be. Any thread.
-struct FakeCamera {
-  std::atomic<int> dials = 0, closed = 0;
-  std::atomic<bool> up = true;          // else refuses
-  std::atomic<bool> frozen = false;     // connected, but silent
-  std::atomic<bool> stuck = false;      // its library never comes back
-  std::atomic<bool> hangs = false;      // so it is now
-  std::atomic<int> moving = 1;          // each picture differs from the one before
-  std::atomic<int> decoded = 0, alone = 0;
-  std::atomic<int> keyframe_every = 5;
-};
-
-class FakeVideo final : public VideoSource {
- public:
-  explicit FakeVideo(std::shared_ptr<FakeCamera> camera) : camera_(std::move(camera)) {}
-  ~FakeVideo() override { ++camera_->closed; }
-  Result<StreamFacts> open() override {
-    ++camera_->dials;
-    if (!camera_->up) return stream_failure(StreamErrorCode::tcp_refused, "connection refused");
-    return facts();
-  }
-  // 50 pictures a second.
-  Result<PacketPtr> read() override {
-    for (; camera_->stuck; camera_->hangs = true) test::between_looks();
-    Instant due = boot_now() + 20ms;
-    while (boot_now() < due || camera_->frozen) {
-      if (stopped_) return stream_failure(StreamErrorCode::rtsp_protocol, "interrupted");
-      if (!camera_->up) return stream_failure(StreamErrorCode::rtsp_protocol, "the camera ended the stream");
-      test::between_looks();
-    }
-    auto packet = std::make_shared<FakePacket>();
-    packet->number = next_++;
-    packet->key = packet->number % camera_->keyframe_every == 0;
-    packet->stream_time = packet->number * Duration(20ms);
-    packet->received = boot_now();
-    packet->captured = wall_now();
-    return PacketPtr(packet);
-  }
-  Result<std::vector<PicturePtr>> decode(const PacketPtr& packet) override {
-    ++camera_->decoded;
-    return std::vector<PicturePtr>{picture_of(*packet)};
-  }
-  Result<PicturePtr> decode_alone(const PacketPtr& packet) override {
-    ++camera_->alone;
-    return picture_of(*packet);
-  }
-  void restart_decoder() override {}
-  void close() override {}
-  void interrupt() override { stopped_ = true; }
-  StreamFacts facts() const override { return {.codec = "h264", .width = 64, .height = 48, .fps = 50}; }
-
- private:
-  PicturePtr picture_of(const Packet& packet) {
-    bool bright = camera_->moving != 0 && packet.number % 2 == 0;
-    auto made = std::make_shared<GreyPicture>(64, 48, 100);
-    if (bright) made->paint(0, 0, 40, 48, 220);
-    made->number = packet.number;
-    made->stream_time = packet.stream_time;
-    made->received = packet.received;
-    made->captured = packet.captured;
-    return made;
-  }
-  std::shared_ptr<FakeCamera> camera_;
-  std::atomic<bool> stopped_ = false;
-  std::int64_t next_ = 0;
-};
-
-// Sees one person in every picture, when the test lets it.
-struct Eyes {
-  std::atomic<bool> blocked = false;
-  std::atomic<int> looks = 0;
-};
-class FakeDetector final : public Detector {
- public:
-  explicit FakeDetector(std::shared_ptr<Eyes> eyes) : eyes_(std::move(eyes)) {}
-  Result<std::vector<std::vector<Detection>>> detect(std::span<const Look> looks) override {
-    while (eyes_->blocked) test::between_looks();
-    ++eyes_->looks;
-    return std::vector<std::vector<Detection>>(looks.size(), {{"person", 0.9, {10, 10, 30, 40}}});
-  }
-
- private:
-  std::shared_ptr<Eyes> eyes_;
-};
-
-class WorkerTest : public ::testing::Test {
- protected:
-  WorkerTest() : publisher_([this](asio::io_context&) { return make_bus(); }, std::make_unique<FakeSpool>(disk_)) {}
-  ~WorkerTest() override {
-    eyes_->blocked = false;
-    if (worker_) {
-      EXPECT_TRUE(test::run(io_, worker_->drain(clock_.now() + 10s)));
-    }
-    end(publisher_.publisher());
-    worker_.reset();
-  }
-
-  void make(std::vector<Source> sources, WorkerSettings settings = {}) {
-    ShardConfig shard{.runner = RunnerId::trusted("r")};
-    shard.sources = std::move(sources);
-    worker_ = std::make_unique<Worker>(
-        clock_, metrics_, publisher_.publisher(), shard, settings,
-        [this](const DialRequest& request) -> Result<std::unique_ptr<VideoSource>> {
-          return std::unique_ptr<VideoSource>(new FakeVideo(camera(request.url.reveal())));
-        },
-        [this](const camera::Model& model) -> Result<std::unique_ptr<Detector>> {
-          if (model.name == "missing") return stream_failure(StreamErrorCode::model_error, "no such model");
-          return std::unique_ptr<Detector>(new FakeDetector(eyes_));
-        });
-    for (const auto& [name, fake] : cameras_) grant(name.substr(name.rfind('/') + 1));
-  }
-  std::shared_ptr<FakeCamera> camera(const std::string& url) {
-    std::lock_guard guard(mutex_);
-    auto& found = cameras_[url];
-    if (!found) found = std::make_shared<FakeCamera>();
-    return found;
-  }
-  std::shared_ptr<FakeCamera> fake(const std::string& id) { return camera("rtsp://h/" + id); }
-  Source source(const std::string& id, const std::string& model = "") {
-    fake(id);
-    Source made;
-    made.config.camera = CameraId::trusted(id);
-    made.config.tenant = TenantId::trusted("t");
-    made.config.site = SiteId::trusted("s");
-    made.config.rtsp_url = Secret("rtsp://h/" + id);
-    made.config.model.name = model;
-    made.config.max_fps = 100;
-    made.config.motion_gating.min_area_px = 100;
-    return made;
-  }
-  void grant(const std::string& id, Duration valid = 1h) {
-    worker_->grant({.camera = CameraId::trusted(id),
-                    .version = {++versions_},
-                    .tenure = {BootId::trusted("b"), {1}},
-                    .valid_until = clock_.now() + valid});
-  }
-  json::object about(const std::string& id) {
-    json::object state = worker_->state();
-    for (auto& each : state["cameras"].as_array())
-      if (each.at("camera_uuid").as_string() == id) return each.as_object();
-    return {};
-  }
-  std::int64_t count(const std::string& id, const char* field) {
-    json::object found = about(id);
-    return found.empty() ? -1 : found[field].as_int64();
-  }
-  bool is(const std::string& id, std::string_view state) {
-    json::object found = about(id);
-    return !found.empty() && found["state"].as_string() == state;
-  }
-  // What the bus has, by routing key.
-  int heard(std::string_view key, std::string_view text = "") {
-    std::lock_guard guard(mutex_);
-    return static_cast<int>(std::ranges::count_if(heard_, [&](const OutgoingEvent& e) {
-      return e.routing_key == key && e.payload.find(text) != std::string::npos;
-    }));
-  }
-
- private:
-  // Hands on what the fenced fake would accept; it runs on the publisher's thread.
-  class Bus final : public EventBus {
-   public:
-    explicit Bus(WorkerTest& test) : test_(test) {}
-    asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<OutgoingEvent> events) override {
-      for (; test_.bus_held_; test_.bus_waited_ = true) co_await test_.clock_.wait(5ms);
-      std::lock_guard guard(test_.mutex_);
-      for (OutgoingEvent& event : events) test_.heard_.push_back(std::move(event));
-      co_return std::vector<Confirmation>(events.size(), Confirmation::accepted);
-    }
-    asio::awaitable<Status> subscribe(Subscription, std::function<bool(const DeliveredEvent&)>) override {
-      co_return ok();
-    }
-
-   private:
-    WorkerTest& test_;
-  };
-  std::unique_ptr<EventBus> make_bus() { return std::make_unique<Bus>(*this); }
-  void end(Publisher& publisher) {
-    auto flushed = [](Publisher& p, Instant until) -> asio::awaitable<int> {
-      co_await p.flush_and_stop(until);
-      co_return 0;
-    };
-    test::run(io_, flushed(publisher, clock_.now() + 5s));
-  }
-
- protected:
-  asio::io_context io_{1};
-  RealClock clock_;
-  net::Metrics metrics_;
-  FakeDisk disk_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<FakeCamera>> cameras_;
-  std::vector<OutgoingEvent> heard_;
-  std::atomic<bool> bus_held_ = false, bus_waited_ = false;
-  std::shared_ptr<Eyes> eyes_ = std::make_shared<Eyes>();
-  std::int64_t versions_ = 0;
-  PublisherThread publisher_;
-  std::unique_ptr<Worker> worker_;
-};
 
 TEST_F(WorkerTest, Camera_StreamsAndIsSeen) {
   make({source("a")});
@@ -260,6 +44,48 @@ TEST_F(WorkerTest, MissingModel_IsAnErrorOfItsCamera_OthersAreSeen) {
   EXPECT_TRUE(is("a", "STREAMING"));
   EXPECT_EQ(heard("stream.error.t.s.b"), 0);
   EXPECT_EQ(heard("stream.error.t.s.a", "MODEL_ERROR"), 1) << "said once a try, not once a picture";
+}
+
+TEST_F(WorkerTest, ModelThatFailsAgainAfterItWorked_IsReportedAgain) {
+  eyes_->broken = true;
+  make({source("a")}, {.inference_threads = 1});
+  ASSERT_TRUE(eventually(10s, [&] { return heard("stream.error.t.s.a", "MODEL_ERROR") == 1; }));
+  eyes_->broken = false;
+  ASSERT_TRUE(eventually(15s, [&] { return heard("detections.t.s.a") > 2; }));
+  eyes_->broken = true;
+  EXPECT_TRUE(eventually(2s, [&] { return heard("stream.error.t.s.a", "MODEL_ERROR") == 2; })) << "before the next try";
+}
+
+TEST_F(WorkerTest, FailuresOfOneKind_DoNotDelayTheNextTryAfterAnother) {
+  using enum StreamErrorCode;
+  fake("a")->refusals = {rtsp_protocol, rtsp_protocol, tcp_refused, rtsp_protocol};
+  make({source("a")});
+  auto delay = [&](int dials, std::string_view code) {
+    json::object found;
+    bool failed = eventually(10s, [&] {
+      found = about("a");
+      return found["dials"].as_int64() == dials && found.contains("error") && found["errors"].as_int64() == dials;
+    });
+    if (!failed || found["error"].at("code").as_string() != code) return -1.0;
+    return found["error"].at("retry_in_ms").to_number<double>() / 1000;
+  };
+  double second = delay(2, "RTSP_PROTOCOL");
+  EXPECT_GT(second, 0.7) << "grows from 0.5 s to 1 s";
+  double refused = delay(3, "TCP_REFUSED");
+  EXPECT_GT(refused, 0.7);
+  EXPECT_LE(refused, 1.0) << "the first of its kind";
+  EXPECT_GT(delay(4, "RTSP_PROTOCOL"), 1.5) << "the third of its kind, though another came between";
+}
+
+TEST_F(WorkerTest, PicturesThatArriveOutOfTheirOrder_AreAllLookedAt_WhereMaxFpsAllowsThem) {
+  fake("a")->reordered = true;
+  Source wanted = source("a");
+  wanted.config.motion_gating.enabled = false;
+  make({wanted});
+  json::object found;
+  ASSERT_TRUE(eventually(10s, [&] { return (found = about("a"))["decoded"].as_int64() > 60; }));
+  std::int64_t offered = found["inferred"].as_int64() + found["dropped"].as_int64();
+  EXPECT_GE(offered, found["decoded"].as_int64() - 4) << "but for those on their way";
 }
 
 TEST_F(WorkerTest, OtherThresholds_TakeEffect_WithoutANewConnection) {

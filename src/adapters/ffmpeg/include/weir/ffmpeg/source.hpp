@@ -31,7 +31,7 @@ Result<std::unique_ptr<VideoSource>> make_source(const SourceConfig& config);
 // Where a URL leads, as `make_source` would go there: DNS_FAILED or URL_REFUSED where it would not. Blocks.
 struct Address {
   std::string host;     // as written
-  std::string literal;  // "192.0.2.7" or "2001:db8::7"
+  std::string literal;  // "192.0.2.7" or "2001:db8::7": of several, the one whose turn it is
   int port = 0;
 };
 Result<Address> resolve(const Secret& url, bool loopback);

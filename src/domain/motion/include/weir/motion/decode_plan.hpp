@@ -32,7 +32,7 @@ struct DecodePlanConfig {
   Duration keyframe_max = 1s;       // adaptive applies up to this interval
   double keyframe_slack = 1.15;     // of a camera that does not keep its interval exactly
   Duration key_wait_max = 2s;       // without a key packet, adaptive decodes in full
-  Duration key_wait_long = 12s;     // without a key packet, keyframes-only does so too: the stream has none
+  Duration key_wait_long = 12s;     // without any key packet yet, keyframes-only does so too: the stream has none
   Duration still_after = 2s;        // without motion, and at least two keyframe intervals
   size_t kept_packets_max = 256;
   size_t kept_bytes_max = 8 << 20;
@@ -75,6 +75,8 @@ class DecodePlan {
   size_t kept_packets() const { return kept_packets_; }
   // The largest of the last few; none before the second key packet.
   std::optional<Duration> keyframe_interval() const;
+  // Whether the last few, at least two, were all too long for adaptive decoding: one alone may be a packet lost.
+  bool keyframes_rare() const;
 
  private:
   struct Kept {
@@ -82,6 +84,7 @@ class DecodePlan {
     size_t index;      // among the kept packets
     size_t bytes_before;
   };
+  bool frequent(Duration interval) const;
   bool adaptive_applies() const;
   bool long_still(Duration now) const;
   Step keep_or_flee(const Packet& packet);
