@@ -38,6 +38,11 @@ void Checks::believes(const CameraId& camera, const lease::Owner& owner, Version
   belief.until = std::max(belief.until, until);
 }
 
+bool Checks::believed(const CameraId& camera, Version version) const {
+  auto found = beliefs_.find(camera);
+  return found != beliefs_.end() && found->second.contains(version);
+}
+
 void Checks::stopped(TrueTime now, const CameraId& camera, Version version) {
   lease::LeaseRow row = store_.row(camera);
   if (row.version <= version && Version::make(store_.state().epoch, 0) <= version && !row.released)

@@ -28,6 +28,7 @@ class Checks {
   void answered(TrueTime now, const lease::Batch& batch, const lease::Answer& answer);
   // A holder heard a yes and may believe in it until then.
   void believes(const CameraId& camera, const lease::Owner& owner, lease::Version version, TrueTime until);
+  bool believed(const CameraId& camera, lease::Version version) const;
   // A holder gave up a camera without being told to: the store must have moved on.
   void stopped(TrueTime now, const CameraId& camera, lease::Version version);
   // A process stamped a version on an event at `now`; `right_until` is when its right really ended.

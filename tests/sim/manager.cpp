@@ -81,6 +81,8 @@ void World::ask(Node& node, const ManagerPtr& m, const std::vector<lease::Questi
         for (const auto& other : nodes_)
           troubled |= other->runner == before[i].owner.runner &&
                       (recent(other->trouble) || other->down || before[i].owner != other->manager->owner);
+        // A copy of its question that came late was granted, long after the first had been refused and heard.
+        troubled |= faults_.duplication && !checks_->believed(answer.camera, before[i].version);
         checks_->taken_over(now_, answer.camera, troubled);
         ++taken_over_;
       }
