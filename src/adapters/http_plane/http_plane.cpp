@@ -12,6 +12,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr Duration kTokenLife = 15min;
+constexpr Duration kBuyAgain = 5s;
 
 Error bad_answer() {
   return {Errc::unavailable, "bad_answer", "the control plane's answer cannot be read; nothing is known"};
@@ -136,7 +137,8 @@ asio::awaitable<Status> HttpPlane::ask(net::Method method, std::string target, s
 
 asio::awaitable<Result<HttpPlane::Bought>> HttpPlane::buy(Secret with, json::object body) {
   net::ClientRequest request{.method = net::Method::post, .target = "/v1/auth/token", .body = json::to_text(body),
-                             .bearer = std::move(with), .timeout = config_.patience, .replayable = true};
+                             .bearer = std::move(with), .timeout = own_is_alive() ? config_.attempt : config_.patience,
+                             .replayable = true};
   Bought out;
   Read read = [&](json::value& answer) -> Status {
     out.token = Secret(text_of(answer, "token"));
@@ -201,7 +203,11 @@ asio::awaitable<Result<Secret>> HttpPlane::runner_token() {
     rounds_refused_ = 0;
     co_return own_.token;
   }
-  if (own_is_alive()) co_return own_.token;
+  if (own_is_alive()) {
+    // The next one is bought in good time: a renewal must not wait for it again and again.
+    if (bought.error().code != Errc::unauthorized) own_.renew_at = clock_.wall() + kBuyAgain;
+    co_return own_.token;
+  }
   if (config_.api_key.empty() && !config_.token.empty()) co_return config_.token;
   co_return std::move(bought).error();
 }

@@ -35,6 +35,10 @@ struct Site {
   void add(net::Method method, const char* path, Answer& answer) {
     router.add(method, path, [this, &answer](net::Request& request) -> asio::awaitable<Response> {
       ++asked;
+      if (request.path == hangs) {
+        while (!hangs.empty()) co_await clock.wait(1ms);
+        co_return Response::text("too late", 500);
+      }
       if (!gate) co_return answer(request);
       while (asked < gate) co_await clock.wait(1ms);
       co_return answer(request);
@@ -44,6 +48,7 @@ struct Site {
 
   int asked = 0;
   int gate = 0;  // nothing is answered before this many questions have come
+  std::string hangs;  // a path that is not answered
   Answer registration = [](net::Request&) { return Response::json(json::object{{"will", "w"}}); };
   Answer leases = [](net::Request&) {
     json::object granted{{"camera_uuid", "c"}, {"result", "granted"}, {"version", 7}, {"ttl_ms", 9000}};
@@ -289,6 +294,19 @@ TEST_F(TokenFromFile, AfterAnOutageLongerThanItsLife_ANewOneInTheFileIsTaken) {
   write("token", "given-2\n");
   EXPECT_TRUE(renewed());
   EXPECT_EQ(valid_, std::vector<std::string>{"bought-2"});
+}
+
+TEST_F(TokenFromFile, WhileItsTokenLives_ARenewalDoesNotWaitForTheNextOne) {
+  EXPECT_TRUE(renewed());
+  first_.hangs = "/v1/auth/token";
+  clock_.ahead += 10min;
+  Instant asked = boot_now();
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(renewed());
+  EXPECT_LT(boot_now() - asked, 4s) << "one question's time, once";
+  first_.hangs.clear();
+  clock_.ahead += 10s;
+  EXPECT_TRUE(renewed());
+  EXPECT_EQ(sold_, 2);
 }
 
 TEST_F(TokenFromFile, ATokenThatIsRefusedBeforeItsTime_IsReplacedFromTheFile) {
