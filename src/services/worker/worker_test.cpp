@@ -277,22 +277,24 @@ TEST_F(WorkerTest, Health_NamesTheCameraWhoseThreadHangs_NotTheOneThatWaitsForIt
   Endpoints endpoints{.worker = *worker_, .metrics = metrics_, .token = Secret("t")};
   net::Router router;
   add_endpoints(router, endpoints);
-  auto health = [&](const char* token) {
-    net::Request request{.method = net::Method::get, .path = "/healthz"};
+  auto health = [&](const char* token, const char* path = "/healthz") {
+    net::Request request{.method = net::Method::get, .path = path};
     request.headers = {{"host", "127.0.0.1"}, {"authorization", token}};
-    auto found = router.find(net::Method::get, "/healthz", request);
+    auto found = router.find(net::Method::get, path, request);
     net::Response answer = test::run(io_, (*found->handler)(request));
     return fmt::format("{} {}", answer.status, answer.body);
   };
   ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING") && is("b", "STREAMING"); }));
   // A retry is due after more than the patience: that one waits, and hangs not.
   ASSERT_TRUE(eventually(10s, [&] { return fake("down")->dials >= 2; }));
-  EXPECT_TRUE(health("Bearer t").starts_with("200 ")) << health("Bearer t");
+  EXPECT_TRUE(eventually(10s, [&] { return health("Bearer t").starts_with("200 "); })) << health("Bearer t");
   EXPECT_TRUE(health("").starts_with("401 "));
   fake("a")->stuck = true;
   EXPECT_TRUE(eventually(10s, [&] { return health("Bearer t").starts_with("503 "); }));
   EXPECT_NE(health("Bearer t").find("camera a: its thread has hung"), std::string::npos) << health("Bearer t");
-  EXPECT_EQ(worker_->troubles().size(), 1u);
+  EXPECT_TRUE(eventually(10s, [&] { return worker_->troubles().size() == 1; }));
+  std::string state = health("Bearer t", "/state");  // what its manager looks at
+  EXPECT_NE(state.find(R"("stuck":[{"camera_uuid":"a","what":"its thread has hung)"), std::string::npos) << state;
   fake("a")->stuck = false;
   EXPECT_TRUE(eventually(10s, [&] { return health("Bearer t").starts_with("200 "); }));
   eyes_->blocked = true;
