@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 namespace weir::test {
@@ -323,6 +324,12 @@ TEST_P(RunnerTokens, OfTwentySeconds_AreRenewedWithoutAGapInTheEvents) {
   auto runner = fleet_->make("r1", "r1", {}, {}, key.field("api_key"));
   auto streams = [&](const std::string& camera) { return runner->streams(camera); };
   ASSERT_TRUE(eventually(20s, [&] { return std::ranges::all_of(fleet_->cameras(), streams); })) << runner->log();
+  for (int worker : runner->workers()) {
+    std::ifstream file(fmt::format("/proc/{}/environ", worker));
+    std::string environment{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_NE(environment.find("PATH="), std::string::npos);
+    EXPECT_EQ(environment.find(key.field("api_key")), std::string::npos) << "what reads strangers' streams has the key";
+  }
   auto versions = fleet_->versions();
   WallTime began = wall_now();
   Duration stalled_before = StallMonitor::get().total();

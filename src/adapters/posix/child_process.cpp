@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -95,6 +96,19 @@ std::string helper_path(std::string_view name) {
   return (std::filesystem::read_symlink(kSelf, unknown).parent_path() / fmt::format("weir-{}", name)).string();
 }
 
+namespace {
+std::vector<char*> environment_without(const std::vector<std::string>& names) {
+  std::vector<char*> kept;
+  for (char** each = environ; *each != nullptr; ++each) {
+    std::string_view name(*each);
+    name = name.substr(0, name.find('='));
+    if (std::ranges::find(names, name) == names.end()) kept.push_back(*each);
+  }
+  kept.push_back(nullptr);
+  return kept;
+}
+}  // namespace
+
 Result<std::unique_ptr<Child>> PosixHost::start(const Program& wanted) {
   const std::string& program = wanted.path;
   const Secret& document = wanted.document;
@@ -127,8 +141,9 @@ Result<std::unique_ptr<Child>> PosixHost::start(const Program& wanted) {
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  std::vector<char*> inherited = environment_without(wanted.unset);
   pid_t pid = 0;
-  errno = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
+  errno = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), inherited.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (errno != 0) return cannot("start", program);

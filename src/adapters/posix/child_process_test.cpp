@@ -37,6 +37,15 @@ TEST_F(PosixHostTest, Document_IsReadFromADescriptorAndStandsNowhereElse) {
   EXPECT_EQ(test::run(io, child->read_line())->find("s3cret-d0c"), std::string::npos);
 }
 
+TEST_F(PosixHostTest, WhatIsNotItsBusiness_IsNotInItsEnvironment) {
+  ::setenv("WEIR_TEST_KEY", "wk_secret", 1);
+  ::setenv("WEIR_TEST_KEY_2", "kept", 1);
+  auto child = host.start({.path = "/bin/sh", .arguments = {"-c", "echo \"$WEIR_TEST_KEY,$WEIR_TEST_KEY_2\""},
+                           .unset = {"WEIR_TEST_KEY"}});
+  ASSERT_TRUE(child);
+  EXPECT_EQ(*test::run(io, (*child)->read_line()), ",kept");
+}
+
 TEST_F(PosixHostTest, ASignalThatEndedIt_IsItsCode) {
   auto child = shell("exec sleep 60");
   child->signal(SIGKILL);

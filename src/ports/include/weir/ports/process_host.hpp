@@ -33,6 +33,7 @@ struct Program {
   std::vector<std::string> arguments = {};
   Secret document = {};  // where not empty, the child reads it at /dev/fd/3
   int nice = 0;          // above 0: gives way to its parent when the machine is busy
+  std::vector<std::string> unset = {};  // of the environment, which it otherwise inherits
 };
 
 class ProcessHost {
