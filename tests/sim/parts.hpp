@@ -220,7 +220,8 @@ class World {
       if (w->voice) w->voice->go_on();
     });
   }
-  void give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int camera, const runner::TellItem& item, Duration left);
+  void give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int camera, const runner::TellItem& item,
+                  Duration left, bool extends = false);
   Seat& seat(Node& node, const WorkerPtr& w, int camera);
   Seat* find_seat(const WorkerPtr& w, int camera, int life) const;
   void dial(Node& node, const WorkerPtr& w, int camera, int life);

@@ -40,7 +40,7 @@ void World::obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runn
         break;
       case Message::activate:
       case Message::extend:
-        if (found != w->seats.end()) give_right(node, m, w, camera, item, left);
+        if (found != w->seats.end()) give_right(node, m, w, camera, item, left, message.what == Message::extend);
         break;
       case Message::silence:
       case Message::remove:
@@ -67,8 +67,9 @@ void World::obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runn
 }
 
 void World::give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int camera, const runner::TellItem& item,
-                       Duration left) {
+                       Duration left, bool extends) {
   Seat& s = w->seats.at(camera);
+  if (extends && s.version == Version{} && s.silenced != Version{}) return;
   lease::Speak right = *item.right;
   // Planted: whoever speaks next gets the version of whoever spoke before.
   bool starts = s.version == Version{};
@@ -81,7 +82,8 @@ void World::give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int 
       if (each.camera == item.camera && !each.in_use) right.adopt = each.tenure;
   if (right.version >= s.version && right.version > s.silenced) s.version = right.version;
   Instant until = options_.planted == Planted::relative_deadline ? local(node) + left : right.valid_until;
-  w->voice->publisher().set_lease(item.camera, right.version, {m->owner.boot, right.grant}, until, right.adopt, item.after);
+  w->voice->publisher().set_lease(item.camera, right.version, {m->owner.boot, right.grant}, until, right.adopt, item.after,
+                                  extends);
 }
 
 // ---- how it speaks ----

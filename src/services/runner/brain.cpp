@@ -350,7 +350,10 @@ void Brain::on(const Told& event) {
     if (its_message) camera.busy = 0;
     switch (sent.what) {
       case Message::extend:
-        if (event.ok && camera.on == sent.worker) camera.told_until = item.right->valid_until;
+        if (!event.ok || camera.on != sent.worker) break;
+        camera.told_until = item.right->valid_until;
+        // What was asked to be silent meanwhile may not have heard it: whoever speaks next is told again.
+        if (!camera.silence_asked && camera.right && camera.right->grant == item.right->grant) camera.right->adopt.reset();
         break;
       case Message::add:
       case Message::activate:

@@ -261,7 +261,6 @@ void Brain::extend_leases() {
       if (!due) continue;
       items.push_back({.camera = id, .right = camera.right});
       camera.fresh = false;
-      camera.right->adopt.reset();
     }
     if (items.empty()) continue;
     tell_aside(number, Message::extend, std::move(items));

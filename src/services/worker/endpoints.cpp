@@ -110,7 +110,10 @@ Reply leases(Endpoints& e, net::Request& request) {
     return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
   };
   e.set_bus(text("base_url"), Secret(text("token")));
-  for (const LeaseGrant& grant : grants) e.worker.grant(grant);
+  for (LeaseGrant& grant : grants) {
+    grant.extends = true;
+    e.worker.grant(grant);
+  }
   for (const CameraId& camera : lost) e.worker.lose(camera);
   co_return net::Response::json(json::object{{"leases", grants.size()}, {"lost", lost.size()}});
 }

@@ -39,6 +39,25 @@ TEST(Publisher, CutoverAtAMomentToCome_MutesNobody) {
   EXPECT_EQ(rig.heard(), (Ids{"1"}));
 }
 
+TEST(Publisher, ExtensionThatComesAfterTheOrderToBeSilent_DoesNotGiveTheVoiceBack) {
+  Rig rig;
+  rig.lease(11, 1h);
+  rig.say(1);
+  auto silence = rig.silence();
+  rig.pass(1ms);
+  ASSERT_TRUE(silence->done);
+  // A new grant of the same runner: its extension was sent before that order, and overtaken by it.
+  const lease::Tenure again{kTenure.boot, {12}};
+  rig.publisher->set_lease(kCam, {12}, again, rig.clock.now() + 10s, kTenure, {}, true);
+  rig.pass(1ms);
+  rig.say(2);
+  EXPECT_EQ(rig.heard(), (Ids{"1"}));
+  rig.publisher->set_lease(kCam, {13}, again, rig.clock.now() + 10s, kTenure);  // wanted here again
+  rig.pass(1ms);
+  rig.say(3);
+  EXPECT_EQ(rig.heard(), (Ids{"1", "3"}));
+}
+
 TEST(Publisher, Silence_SendsWhatWaits_AndTellsTheLastCapture) {
   Rig rig;
   rig.bus.answers_after = 100ms;

@@ -61,8 +61,8 @@ void Publisher::wake_up(std::unique_lock<std::mutex> lock) {
 }
 
 void Publisher::set_lease(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
-                          std::optional<lease::Tenure> adopt, std::optional<WallTime> after) {
-  submit([=, this] { begin(camera, version, tenure, valid_until, adopt, after); });
+                          std::optional<lease::Tenure> adopt, std::optional<WallTime> after, bool extends) {
+  submit([=, this] { begin(camera, version, tenure, valid_until, adopt, after, extends); });
 }
 
 void Publisher::extend(CameraId camera, lease::Version version, Instant valid_until) {
@@ -178,9 +178,10 @@ void Publisher::accept(Outgoing event) {
 }
 
 void Publisher::begin(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
-                      std::optional<lease::Tenure> adopt, std::optional<WallTime> after) {
+                      std::optional<lease::Tenure> adopt, std::optional<WallTime> after, bool extends) {
   Lane& lane = lane_of(camera);
   bool known = lane.tenure.has_value();
+  if (known && extends && lane.voice != Voice::speaking) return;  // overtaken by the order to be silent
   if (known && version < lane.version) return;  // overtaken on its way here
   if (known && version == lane.version) {
     if (lane.voice == Voice::speaking) lane.valid_until = std::max(lane.valid_until, valid_until);

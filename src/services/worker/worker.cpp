@@ -129,7 +129,8 @@ void Worker::grant(const LeaseGrant& lease) {
   found->second.lease = lease;
   std::optional<WallTime> after = lease.after;
   if (after) *after += same_picture(found->second.status->view(clock_.now()).fps);
-  publisher_.set_lease(lease.camera, lease.version, lease.tenure, lease.valid_until, lease.adopt, after);
+  publisher_.set_lease(lease.camera, lease.version, lease.tenure, lease.valid_until, lease.adopt, after,
+                       lease.extends);
   look_after(found->second, clock_.now());
 }
 

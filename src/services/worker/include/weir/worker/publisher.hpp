@@ -79,7 +79,8 @@ class Publisher {
   // The right to speak. `adopt`: the tenure whose spool may be taken over. `after`: no live detection captured at or
   // before it is sent. A version below the present one is ignored, and so is the present one after `silence`.
   void set_lease(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
-                 std::optional<lease::Tenure> adopt = {}, std::optional<WallTime> after = {});
+                 std::optional<lease::Tenure> adopt = {}, std::optional<WallTime> after = {},
+                 bool extends = false);
   void extend(CameraId camera, lease::Version version, Instant valid_until);
   // Somebody else has the camera: everything of it is dropped.
   void lost(CameraId camera);
@@ -108,7 +109,7 @@ class Publisher {
   void take_inbox();
   void accept(Outgoing event);
   void begin(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
-             std::optional<lease::Tenure> adopt, std::optional<WallTime> after);
+             std::optional<lease::Tenure> adopt, std::optional<WallTime> after, bool extends);
   void change_tenure(Lane& lane, lease::Tenure tenure, std::optional<lease::Tenure> adopt);
   void take_over(Lane& lane, std::optional<WallTime>& after);
   void end(const CameraId& camera, bool lost);

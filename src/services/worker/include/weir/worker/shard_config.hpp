@@ -24,6 +24,7 @@ struct LeaseGrant {
   Instant valid_until{};                    // on this machine's CLOCK_BOOTTIME
   std::optional<lease::Tenure> adopt = {};  // the tenure whose spool may be taken over
   std::optional<WallTime> after = {};       // nothing captured at or before this may be emitted
+  bool extends = false;                     // whoever was asked to be silent stays so
 };
 
 struct Source {
