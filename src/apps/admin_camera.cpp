@@ -214,7 +214,7 @@ std::vector<Command> camera_commands() {
        "admin",
        with_api_options({{"<file>", "FILE", ".csv, or .yaml with a list of cameras", true},
                          {"create", "", "Create tenants and sites that are missing"},
-                         {"update", "", "Change cameras that exist already"}}),
+                         {"update", "", "Change cameras that exist already: what the file names, nothing else"}}),
        camera_import},
       {"camera test",
        "Look at a camera once and say what is wrong with it and what to change",

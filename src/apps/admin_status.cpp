@@ -24,6 +24,15 @@ std::optional<double> metric(std::string_view page, std::string_view name) {
   return std::nullopt;
 }
 
+json::array listed(const std::vector<Quiet>& cameras) {
+  json::array out;
+  for (const Quiet& each : cameras)
+    out.push_back(json::object{{"camera_uuid", each.camera},
+                               {"runner_id", each.runner.empty() ? json::value(nullptr) : json::value(each.runner)},
+                               {"reason", each.reason}});
+  return out;
+}
+
 Result<json::object> look(Api& api) {
   json::object seen{{"address", redact_url(api.url())}};
   TRY(ready, api.raw(net::Method::get, "/readyz"));
@@ -46,17 +55,24 @@ Result<json::object> look(Api& api) {
   seen["runners_silent"] = fleet.silent;
   seen["runners_draining"] = fleet.draining;
   seen["runners_cordoned"] = fleet.cordoned;
-  json::array quiet;
-  for (const Quiet& each : fleet.quiet)
-    quiet.push_back(json::object{{"camera_uuid", each.camera},
-                                 {"runner_id", each.runner.empty() ? json::value(nullptr) : json::value(each.runner)},
-                                 {"reason", each.reason}});
-  seen["not_streaming"] = std::move(quiet);
+  seen["not_streaming"] = listed(fleet.quiet);
+  seen["not_looked_at"] = listed(fleet.blind);
   return seen;
 }
 
-std::string screen_of(const json::object& seen) {
+std::string table_of(const json::array& cameras, const char* title) {
   constexpr size_t kShown = 15;
+  if (cameras.empty()) return "";
+  Table table({title, "RUNNER", "WHY"});
+  for (size_t i = 0; i < std::min(cameras.size(), kShown); ++i)
+    table.add({cell(cameras[i], "camera_uuid"), cell(cameras[i], "runner_id"), cell(cameras[i], "reason")});
+  std::string out = "\n" + table.text();
+  if (cameras.size() > kShown)
+    out += fmt::format("… and {} more; all of them: weir status --json\n", cameras.size() - kShown);
+  return out;
+}
+
+std::string screen_of(const json::object& seen) {
   std::string out = fmt::format("{}\n\n", harmless(cell(seen, "verdict")));
   out += fmt::format("control plane  {}\nstore          {}\n", cell(seen, "address"), cell(seen, "store"));
   if (!seen.contains("not_streaming")) return out;
@@ -69,14 +85,7 @@ std::string screen_of(const json::object& seen) {
       cell(seen, "epoch"), cell(seen, "cameras_enabled"), cell(seen, "cameras_total"), cell(seen, "cameras_streaming"),
       quiet.size(), cell(seen, "cameras_pending"), cell(seen, "leases_held"), cell(seen, "runners_live"),
       cell(seen, "runners_silent"), cell(seen, "runners_draining"), cell(seen, "runners_cordoned"));
-  if (quiet.empty()) return out;
-  Table table({"NOT STREAMING", "RUNNER", "WHY"});
-  for (size_t i = 0; i < std::min(quiet.size(), kShown); ++i)
-    table.add({cell(quiet[i], "camera_uuid"), cell(quiet[i], "runner_id"), cell(quiet[i], "reason")});
-  out += "\n" + table.text();
-  if (quiet.size() > kShown)
-    out += fmt::format("… and {} more; all of them: weir status --json\n", quiet.size() - kShown);
-  return out;
+  return out + table_of(quiet, "NOT STREAMING") + table_of(seen.at("not_looked_at").get_array(), "NOT LOOKED AT");
 }
 
 Result<int> status(const Arguments& arguments) {

@@ -29,7 +29,8 @@ class Importer {
       exists.message += " (--update changes a camera that exists)";
       return exists;
     }
-    TRY(updated, api_.send(net::Method::put, route("/v1/cameras", text_field(camera, "camera_uuid")), camera));
+    // What the file does not name stays as somebody has set it: zones, a model, a camera that was disabled.
+    TRY(updated, api_.send(net::Method::patch, route("/v1/cameras", text_field(camera, "camera_uuid")), camera));
     return std::string("updated");
   }
 

@@ -31,6 +31,12 @@ std::string why_pending(const FleetView& fleet, bool any_takes, bool any_room) {
   return "waits for a runner";
 }
 
+std::string error_of(const json::value& stream) {
+  const json::value* error = stream.get_object().if_contains("error");
+  return error == nullptr ? "" : fmt::format("{}: {}", cell(*error, "code"), cell(*error, "detail"));
+}
+bool is_blind(const json::value& stream) { return error_of(stream).starts_with("MODEL_ERROR"); }
+
 // "" where it streams.
 std::string why_quiet(const json::value& lease) {
   const json::value* stream = lease.get_object().if_contains("stream");
@@ -38,12 +44,27 @@ std::string why_quiet(const json::value& lease) {
   double silence = number(*stream, "age_s");
   if (silence > kSilentAfterS) return fmt::format("its runner has said nothing about it for {:.0f} s", silence);
   if (is(*stream, "state", "STREAMING")) return "";
-  if (const json::value* error = stream->get_object().if_contains("error"))
-    return fmt::format("{}: {}", cell(*error, "code"), cell(*error, "detail"));
+  if (std::string error = error_of(*stream); !error.empty()) return error;
   return is(*stream, "state", "CONNECTING") ? "connecting" : "disconnected";
 }
 
 std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+// The commonest reasons first; details of one camera stand below.
+std::string reasons_of(const std::vector<Quiet>& cameras) {
+  std::map<std::string, int> reasons;
+  for (const Quiet& quiet : cameras) {
+    bool silent = quiet.reason.find("has said nothing about it for") != std::string::npos;
+    ++reasons[silent ? "silent" : quiet.reason.substr(0, quiet.reason.find(':'))];
+  }
+  std::vector<std::pair<int, std::string>> order;
+  for (const auto& [reason, count] : reasons) order.emplace_back(-count, reason);
+  std::ranges::sort(order);
+  std::string why;
+  for (const auto& [count, reason] : order)
+    why += order.size() == 1 ? reason : fmt::format("{}{} {}", why.empty() ? "" : ", ", -count, reason);
+  return why;
+}
 
 }  // namespace
 
@@ -75,33 +96,29 @@ FleetView fleet_view(const json::array& cameras, const json::array& leases, cons
       continue;
     }
     ++fleet.leased;
-    std::string reason = why_quiet(*lease->second);
-    if (reason.empty()) ++fleet.streaming;
-    else fleet.quiet.push_back({id, cell(*lease->second, "runner_id"), reason});
+    std::string reason = why_quiet(*lease->second), runner = cell(*lease->second, "runner_id");
+    if (!reason.empty()) {
+      fleet.quiet.push_back({id, runner, reason});
+      continue;
+    }
+    ++fleet.streaming;
+    const json::value& stream = lease->second->at("stream");
+    if (is_blind(stream)) fleet.blind.push_back({id, runner, error_of(stream)});
   }
   return fleet;
 }
 
 std::string verdict(const FleetView& fleet) {
   if (fleet.enabled == 0) return "nothing to do: no camera is enabled";
-  if (fleet.quiet.empty())
-    return fleet.enabled == 1 ? "everything is all right: the one enabled camera streams"
-                              : fmt::format("everything is all right: all {} enabled cameras stream", fleet.enabled);
-  // The commonest reasons first; details of one camera stand below.
-  std::map<std::string, int> reasons;
-  for (const Quiet& quiet : fleet.quiet) {
-    bool silent = quiet.reason.find("has said nothing about it for") != std::string::npos;
-    ++reasons[silent ? "silent" : quiet.reason.substr(0, quiet.reason.find(':'))];
-  }
-  std::vector<std::pair<int, std::string>> order;
-  for (const auto& [reason, count] : reasons) order.emplace_back(-count, reason);
-  std::ranges::sort(order);
-  std::string why;
-  for (const auto& [count, reason] : order)
-    why += order.size() == 1 ? reason : fmt::format("{}{} {}", why.empty() ? "" : ", ", -count, reason);
-  int quiet = static_cast<int>(fleet.quiet.size());
-  return fmt::format("{} of {} {} not stream: {}", quiet, counted(fleet.enabled, "camera"), quiet == 1 ? "does" : "do",
-                     why);
+  std::string all = fleet.enabled == 1 ? "the one enabled camera streams"
+                                       : fmt::format("all {} enabled cameras stream", fleet.enabled);
+  if (fleet.quiet.empty() && fleet.blind.empty()) return "everything is all right: " + all;
+  int quiet = static_cast<int>(fleet.quiet.size()), blind = static_cast<int>(fleet.blind.size());
+  std::string unseen = blind == 0 ? ""
+                                  : fmt::format("; nobody looks at {}: {}", counted(blind, "stream"), reasons_of(fleet.blind));
+  if (quiet == 0) return all + unseen;
+  return fmt::format("{} of {} {} not stream: {}{}", quiet, counted(fleet.enabled, "camera"), quiet == 1 ? "does" : "do",
+                     reasons_of(fleet.quiet), unseen);
 }
 
 }  // namespace weir::apps

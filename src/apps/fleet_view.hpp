@@ -20,10 +20,11 @@ struct FleetView {
   int pending = 0;  // enabled, and nobody has it
   int live = 0, silent = 0, draining = 0, cordoned = 0;
   std::vector<Quiet> quiet = {};  // enabled and not streaming
+  std::vector<Quiet> blind = {};  // streaming, but the model does not work
 };
 
 FleetView fleet_view(const json::array& cameras, const json::array& leases, const json::array& runners);
-// One line: "everything is all right: …", or how many cameras do not stream, and why.
+// One line: "everything is all right: …", or how many cameras do not stream or see nothing, and why.
 std::string verdict(const FleetView& fleet);
 
 }  // namespace weir::apps

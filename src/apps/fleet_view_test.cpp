@@ -53,6 +53,18 @@ TEST(FleetView, CamerasThatDoNotStream_HaveTheirReason) {
       << verdict(fleet);
 }
 
+TEST(FleetView, StreamThatNobodyLooksAt_IsNotAllRight) {
+  const char* blind = R"({"state":"STREAMING","age_s":2,"error":{"code":"MODEL_ERROR","detail":"no such file"}})";
+  FleetView fleet = seen({camera("a"), camera("b")}, {lease("a", R"({"state":"STREAMING","age_s":2})"), lease("b", blind)});
+  EXPECT_EQ(fleet.streaming, 2);
+  EXPECT_EQ(fleet.quiet.size(), 0u);
+  ASSERT_EQ(fleet.blind.size(), 1u);
+  EXPECT_EQ(fleet.blind[0].reason, "MODEL_ERROR: no such file");
+  EXPECT_EQ(verdict(fleet), "all 2 enabled cameras stream; nobody looks at 1 stream: MODEL_ERROR");
+  fleet = seen({camera("a"), camera("b")}, {lease("a", R"({"state":"CONNECTING","age_s":2})"), lease("b", blind)});
+  EXPECT_EQ(verdict(fleet), "1 of 2 cameras does not stream: connecting; nobody looks at 1 stream: MODEL_ERROR");
+}
+
 TEST(FleetView, PendingCameras_SayWhatKeepsRunnersFromThem) {
   auto why = [](const std::string& runners) { return verdict(seen({camera("a")}, {}, runners)); };
   const std::string one =

@@ -85,11 +85,9 @@ std::string ScreenLines::lines(const json::value& state, Instant now) {
   for (const json::value& camera : list(state, "cameras")) {
     std::string id = text(camera, "camera_uuid"), is = text(camera, "state");
     if (is.empty()) is = "WAITING";
+    if (const json::value* error = find(camera, "error")) is += " " + text(*error, "code");
     Said& said = said_[id];
-    if (std::exchange(said.state, is) != is) {
-      const json::value* error = find(camera, "error");
-      out += fmt::format("{}: {}{}\n", harmless(id), is, error == nullptr ? "" : " " + text(*error, "code"));
-    }
+    if (std::exchange(said.state, is) != is) out += fmt::format("{}: {}\n", harmless(id), is);
     const json::value* last = find(camera, "last_detection");
     std::string at = last == nullptr ? "" : text(*last, "ts");
     if (at.empty() || at == said.detected_at || (said.at != Instant{} && now - said.at < kSeenEvery)) continue;

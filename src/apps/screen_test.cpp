@@ -43,6 +43,8 @@ TEST(Screen, Lines_NameAStateOnce_AndSeenThingsNowAndThen) {
   later.replace(later.find("09:05:07"), 8, "09:05:08");
   EXPECT_EQ(lines.lines(state(later), now + 1s), "");
   EXPECT_EQ(lines.lines(state(later), now + 6s), "demo-1: saw 2 person 0.76, car 0.55\n");
+  const char* blind = R"({"camera_uuid":"demo-1","state":"STREAMING","error":{"code":"MODEL_ERROR","detail":"gone"}})";
+  EXPECT_EQ(lines.lines(state(blind), now + 7s), "demo-1: STREAMING MODEL_ERROR\n");
 }
 
 }  // namespace

@@ -300,6 +300,14 @@ TEST_F(CliUp, PlacesAndCameras_AreManaged) {
   EXPECT_EQ(import.code, 1);
   EXPECT_TRUE(has(import.out, "1 added, 0 updated, 1 failed")) << import.out;
   EXPECT_TRUE(has(import.err, "more.csv:3")) << import.err;
+  // An update changes what the file names; what somebody has set since stays.
+  done("camera disable cam-3");
+  std::ofstream(folder.path() + "/more.csv") << "camera_uuid,tenant_id,site_id,rtsp_url\n"
+                                                "cam-3,t-02,site-B,rtsp://camera.example/3b\n";
+  EXPECT_EQ(done("camera import more.csv --update"), "0 added, 1 updated, 0 failed\n");
+  EXPECT_EQ(as_json("camera show cam-3").at("rtsp_url").as_string(), "rtsp://camera.example/3b");
+  EXPECT_EQ(as_json("camera show cam-3").at("name").as_string(), "Gate");
+  EXPECT_EQ(as_json("camera show cam-3").at("enabled"), json::value(false));
 
   for (std::string camera : {"cam-1", "cam/2", "cam-3"}) EXPECT_EQ(run("camera remove", {camera}).code, 0) << camera;
   EXPECT_EQ(done("site remove site-A"), "removed site site-A\n");

@@ -233,6 +233,7 @@ void ShardProcess::grant_everything() {
 
 Status ShardProcess::start() {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);  // "read the settings again" is said to managers; a worker is told by its own
   for (int signal : {SIGTERM, SIGINT}) signals_.add(signal);
   wait_for_signal();
   TRY(recorded, worker::install_crash_record(shard_.crash_file));

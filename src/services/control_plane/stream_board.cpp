@@ -33,7 +33,8 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
   word.state = text_of(said, "state");
   const json::value* fps = said.if_contains("fps");
   word.fps = fps != nullptr && fps->is_number() ? std::optional(fps->to_number<double>()) : std::nullopt;
-  if (word.state == "STREAMING") word.code.clear(), word.detail.clear();
+  // An error of the stream is over with its first picture; one of the model stands in every summary until it works.
+  if (word.state == "STREAMING") word.code = text_of(said, "code"), word.detail = text_of(said, "detail");
 }
 
 json::value StreamBoard::about(const lease::LeaseRow& row, Instant now) const {

@@ -37,6 +37,16 @@ TEST_F(Board, SaysWhatTheOwnerSaidLast_AndWhyItDoesNotStream) {
   EXPECT_FALSE(about(5).as_object().contains("error"));
 }
 
+TEST_F(Board, AModelThatFails_IsTold_UntilASummarySaysNothingOfIt) {
+  said("status", 5, R"("state":"STREAMING")");
+  said("error", 5, R"("code":"MODEL_ERROR","detail":"no such file")");
+  said("status", 5, R"("state":"STREAMING","code":"MODEL_ERROR","detail":"no such file")");
+  EXPECT_EQ(about(5).at("error").at("code").as_string(), "MODEL_ERROR");
+  EXPECT_EQ(about(5).at("error").at("detail").as_string(), "no such file");
+  said("status", 5, R"("state":"STREAMING")");
+  EXPECT_FALSE(about(5).as_object().contains("error"));
+}
+
 TEST_F(Board, WordsOfAFormerOwner_AndOfNobody_AreNotTold) {
   said("status", 5, R"("state":"STREAMING")");
   EXPECT_TRUE(about(7).is_null()) << "another grant";

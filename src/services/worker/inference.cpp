@@ -89,6 +89,8 @@ class InferencePool::Thread {
 
   void tell(Loaded& model, const std::vector<Work>& works) {
     for (const Work& work : works) {
+      if (auto status = pool_.status_of_(work.source->config.camera))
+        status->update([&](CameraView& view) { view.blind = model.error, view.model_retry_at = model.retry_at; });
       int& told = model.told[work.source->config.camera];
       if (std::exchange(told, model.failures) == model.failures) continue;
       pool_.reporter_.failed(*work.source, model.error, std::max(Duration(0), model.retry_at - boot_now()));
@@ -121,6 +123,7 @@ class InferencePool::Thread {
     auto kept = zone::judge(std::move(found), source.config, picture.width(), picture.height());
     status->update([&](CameraView& view) {
       ++view.inferred;
+      view.blind.reset();
       if (kept.empty()) return;
       view.detections = kept;
       view.detected_at = picture.captured;

@@ -24,6 +24,13 @@ log::Entry&& about(log::Entry&& entry, const Source& source) {
       .with("tenant_id", source.config.tenant);
 }
 
+// A camera whose model fails streams like any other: its status says that nobody looks at it.
+void say_blind(event::StreamStatus& status, const CameraView& view) {
+  if (!view.blind || status.state != StreamState::streaming) return;
+  status.code = restart::to_string(view.blind->code);
+  status.detail = view.blind->detail;
+}
+
 }  // namespace
 
 struct Reporter::Instruments {
@@ -78,6 +85,7 @@ void Reporter::state_changed(const Source& source, StreamState state, const Came
                              .runner = runner_,
                              .shard_id = shard_};
   if (state == StreamState::streaming) status.fps = view.fps > 0 ? view.fps : view.facts.fps;
+  say_blind(status, view);
   publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
                       status.event_id, to_json(status), now, EventKind::status});
 }
@@ -95,6 +103,7 @@ void Reporter::summary(const Source& source, const CameraView& view) {
     status.last_frame_ts = view.last_frame_at;
     status.last_frame_age_s = seconds(boot_now() - *view.last_frame);
   }
+  say_blind(status, view);
   publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
                       status.event_id, to_json(status), now, EventKind::summary});
 }

@@ -73,6 +73,7 @@ void Worker::add(Source source) {
   if (found != tasks_.end() && source.same_dial(*found->second.task->source())) {
     log::info("source.changed", "configuration taken over without a new connection").with("camera_uuid", id);
     found->second.task->change(std::move(source));
+    found->second.status->update([](CameraView& view) { view.blind.reset(); });  // perhaps another model
   } else {
     log::info(found == tasks_.end() ? "source.added" : "source.replaced").with("camera_uuid", id);
     std::optional<LeaseGrant> kept;
@@ -209,10 +210,16 @@ json::object Worker::describe(const Camera& camera, Instant now) const {
                    {"dials", v.dials},
                    {"errors", v.errors}};
   out["last_frame_age_s"] = v.last_frame ? rounded(seconds(now - *v.last_frame)) : json::value(nullptr);
-  if (v.error && v.state != StreamState::streaming)
-    out["error"] = json::object{{"code", restart::to_string(v.error->code)},
-                                {"detail", v.error->detail},
-                                {"retry_in_ms", v.retry_in.count() / 1000}};
+  auto trouble = [&](const restart::StreamError& error, Duration retry_in) {
+    out["error"] = json::object{{"code", restart::to_string(error.code)},
+                                {"detail", error.detail},
+                                {"retry_in_ms", retry_in.count() / 1000}};
+  };
+  if (v.state != StreamState::streaming) {
+    if (v.error) trouble(*v.error, v.retry_in);
+  } else if (v.blind) {
+    trouble(*v.blind, std::max(Duration(0), v.model_retry_at - now));
+  }
   if (v.detected_at) {
     json::array seen;
     for (const Detection& d : v.detections) seen.push_back(json::object{{"class", d.label}, {"conf", rounded(d.score)}});

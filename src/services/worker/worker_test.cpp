@@ -44,6 +44,10 @@ TEST_F(WorkerTest, MissingModel_IsAnErrorOfItsCamera_OthersAreSeen) {
   EXPECT_TRUE(is("a", "STREAMING"));
   EXPECT_EQ(heard("stream.error.t.s.b"), 0);
   EXPECT_EQ(heard("stream.error.t.s.a", "MODEL_ERROR"), 1) << "said once a try, not once a picture";
+  EXPECT_EQ(about("a")["error"].at("code").as_string(), "MODEL_ERROR");
+  EXPECT_FALSE(about("b").contains("error"));
+  EXPECT_TRUE(eventually(10s, [&] { return heard("stream.status.t.s.a", "MODEL_ERROR") > 0; })) << "in its summaries";
+  EXPECT_EQ(heard("stream.status.t.s.b", "MODEL_ERROR"), 0);
 }
 
 TEST_F(WorkerTest, ModelThatFailsAgainAfterItWorked_IsReportedAgain) {
@@ -52,6 +56,7 @@ TEST_F(WorkerTest, ModelThatFailsAgainAfterItWorked_IsReportedAgain) {
   ASSERT_TRUE(eventually(10s, [&] { return heard("stream.error.t.s.a", "MODEL_ERROR") == 1; }));
   eyes_->broken = false;
   ASSERT_TRUE(eventually(15s, [&] { return heard("detections.t.s.a") > 2; }));
+  EXPECT_FALSE(about("a").contains("error"));
   eyes_->broken = true;
   EXPECT_TRUE(eventually(2s, [&] { return heard("stream.error.t.s.a", "MODEL_ERROR") == 2; })) << "before the next try";
 }

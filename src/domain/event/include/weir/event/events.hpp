@@ -53,6 +53,7 @@ struct StreamStatus {
   std::optional<double> fps = {};
   std::optional<WallTime> last_frame_ts = {};
   std::optional<double> last_frame_age_s = {};
+  std::string code = {}, detail = {};  // MODEL_ERROR: it streams, and nobody looks at it
 };
 
 struct StreamErrorEvent {

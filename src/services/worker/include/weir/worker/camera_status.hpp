@@ -41,6 +41,8 @@ struct CameraView {
   double keyframe_interval_s = 0;      // 0: unknown
   std::optional<restart::StreamError> error = {};
   Duration retry_in{};
+  std::optional<restart::StreamError> blind = {};  // its stream is there, its model fails
+  Instant model_retry_at{};
   std::vector<Detection> detections = {};
   std::optional<WallTime> detected_at = {};
   PicturePtr latest = {};
