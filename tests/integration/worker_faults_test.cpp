@@ -149,6 +149,12 @@ TEST_F(WorkerFaults, WhatNeverConnects_HasItsCodeToo) {
   EXPECT_TRUE(soon(30s, [&] { return said("nottls", "TLS_FAILED"); }));
   EXPECT_TRUE(soon(30s, [&] { return said("nomodel", "MODEL_ERROR"); }));
   EXPECT_TRUE(streams("nomodel")) << "a camera without its model still delivers";
+  EXPECT_TRUE(soon(15s, [&] {
+    return std::ranges::any_of(events_of(*plane_, "stream.status.t1.s1.nomodel"), [](const auto& event) {
+      const auto& status = event.at("payload").as_object();
+      return status.contains("code") && status.at("code") == "MODEL_ERROR" && status.at("state") == "STREAMING";
+    });
+  })) << "its summaries say that nobody looks at it";
   EXPECT_EQ(worker_->get("/ready").status, 503);
 }
 
