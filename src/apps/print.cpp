@@ -2,9 +2,11 @@
 
 #include "weir/base/live_output.hpp"
 
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <mutex>
 
@@ -91,6 +93,14 @@ void offer_line(std::string_view text) { offer(fmt::format("{}\n", text)); }
 void complain(std::string_view message) {
   std::string line = fmt::format("weir: {}\n", harmless(message));
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+bool terminal_gone() {
+  auto closed = [](int fd) {
+    termios modes{};
+    return ::tcgetattr(fd, &modes) != 0 && errno == EIO;
+  };
+  return closed(STDIN_FILENO) || closed(STDOUT_FILENO) || closed(STDERR_FILENO);
 }
 
 }  // namespace weir::apps

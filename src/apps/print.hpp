@@ -43,5 +43,7 @@ bool offer(std::string_view text, bool counted = true);
 void offer_line(std::string_view text);
 // To stderr: "weir: …".
 void complain(std::string_view message);
+// Whether the terminal that this process was started in has been closed: a SIGHUP then means "end", not "read again".
+bool terminal_gone();
 
 }  // namespace weir::apps

@@ -74,7 +74,7 @@ class Parent {
   void pass_signals_on() {
     signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
       if (cancelled) return;
-      manager_->signal(signal == SIGINT ? SIGTERM : signal);
+      manager_->signal(signal == SIGINT || (signal == SIGHUP && terminal_gone()) ? SIGTERM : signal);
       pass_signals_on();
     });
   }

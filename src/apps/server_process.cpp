@@ -131,12 +131,12 @@ int ServerProcess::run(std::optional<Duration> limit) {
 void ServerProcess::wait_for_signal() {
   signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
     if (cancelled) return;
-    if (signal == SIGHUP) {
+    if (signal == SIGHUP && !terminal_gone()) {
       watch_.read_again();
-    } else if (stopping_) {
+    } else if (stopping_ && signal != SIGHUP) {
       ::_exit(128 + signal);
     } else {
-      begin_stop(signal == SIGINT ? "interrupted" : "terminated");
+      begin_stop(signal == SIGINT ? "interrupted" : signal == SIGHUP ? "its terminal was closed" : "terminated");
     }
     wait_for_signal();
   });

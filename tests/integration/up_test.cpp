@@ -285,6 +285,17 @@ TEST_F(WeirUpProcess, ATerminalStoppedByCtrlS_StopsNothing_AndShowsTheTableWhenI
   EXPECT_EQ(up.wait(20s), 0) << "a stopped terminal must not keep it from ending";
 }
 
+TEST_F(WeirUpProcess, WhoseTerminalIsClosed_EndsCleanly_ButReadsItsSettingsAgainWhileItIsOpen) {
+  auto terminal = std::make_unique<Terminal>();
+  Up up(folder_, {}, {.out = terminal->program(), .err = terminal->program()});
+  ASSERT_TRUE(eventually(20s, [&] { return terminal->shows("No cameras yet") && ready() && heartbeats() > 0; }));
+  up.signal(SIGHUP);
+  EXPECT_TRUE(answers_on());
+  terminal.reset();
+  up.signal(SIGHUP);  // the kernel sends it to whatever ran in there
+  EXPECT_EQ(up.wait(20s), 0);
+}
+
 TEST_F(WeirUpProcess, ReplacedByAnUpgrade_ItStartsItsRunnerAgain_FromTheNewProgram) {
   std::string bin = folder_.path() + "/bin", program = bin + "/weir";
   fs::create_directory(bin);
