@@ -29,7 +29,12 @@ Duration Decoder::Hunger::feel(Duration now) {
   return now - *since;
 }
 
-Decoder::Decoder(AvPtr<AVCodecContext> context) : context_(std::move(context)), input_(owned(av_packet_alloc())) {}
+// H.264's decoder knows when a picture is whole again, which may be long before a key packet or without any; the others
+// make up what they lack, in grey.
+Decoder::Decoder(AvPtr<AVCodecContext> context)
+    : context_(std::move(context)),
+      input_(owned(av_packet_alloc())),
+      knows_whole_(context_->codec_id == AV_CODEC_ID_H264) {}
 
 Result<std::unique_ptr<Decoder>> Decoder::create(const AVCodecParameters& parameters, int threads) {
   const AVCodec* codec = avcodec_find_decoder(parameters.codec_id);
@@ -81,17 +86,12 @@ std::vector<PicturePtr> Decoder::receive() {
 }
 
 Status Decoder::judge(const CodedPicture& packet, int sent, bool fed) {
-  if (packet.key && !keyed_) {
-    keyed_ = true;
-    running_ = {};
-  }
   if (fed) {
     running_ = {};
     return ok();
   }
   Duration hunger = running_.feel(packet.stream_time);
-  bool forced = (context_->flags & AV_CODEC_FLAG_OUTPUT_CORRUPT) != 0;
-  if (!keyed_ && !forced) {
+  if (!keyed_ && !forced()) {
     if (hunger < kFirstKeyMax) return ok();
     context_->flags |= AV_CODEC_FLAG_OUTPUT_CORRUPT;
     running_ = {};
@@ -102,8 +102,14 @@ Status Decoder::judge(const CodedPicture& packet, int sent, bool fed) {
 }
 
 Result<std::vector<PicturePtr>> Decoder::decode(const CodedPicture& packet) {
+  if (packet.key && !keyed_) {
+    if (!knows_whole_) restart();  // what follows must not refer to what was made up
+    keyed_ = true;
+    running_ = {};
+  }
   int sent = send(packet);
   auto pictures = receive();
+  if (!keyed_ && !knows_whole_ && !forced()) pictures.clear();
   TRY(healthy, judge(packet, sent, !pictures.empty()));
   return pictures;
 }

@@ -1,8 +1,9 @@
 // Decoder: coded pictures in, pictures out, in the order of presentation and each with the identity of its own packet.
 //
 // Damage is expected and no error by itself. What counts is hunger: packets go in and no picture comes out. Before the
-// first key packet that is normal for as long as a keyframe interval lasts; a stream that still has none after that
-// refreshes itself piecewise, and its pictures are taken as they are. One thread only.
+// first key packet that is normal for as long as a keyframe interval lasts: what refers to pictures that were never
+// seen is not shown. A stream that still has none after that refreshes itself piecewise, and its pictures are taken as
+// they are. One thread only.
 #pragma once
 
 #include "av.hpp"
@@ -44,11 +45,13 @@ class Decoder {
   explicit Decoder(AvPtr<AVCodecContext> context);
   int send(const CodedPicture& packet);
   std::vector<PicturePtr> receive();
+  bool forced() const { return (context_->flags & AV_CODEC_FLAG_OUTPUT_CORRUPT) != 0; }
   Status judge(const CodedPicture& packet, int sent, bool fed);
 
   AvPtr<AVCodecContext> context_;
   AvPtr<AVPacket> input_;
   std::map<std::int64_t, Stamp> stamps_;  // of the packets whose pictures are still to come, by number
+  const bool knows_whole_;                // FFmpeg itself shows no picture before one is whole
   bool keyed_ = false;                    // a key packet went in since the start
   Hunger running_, alone_;
 };

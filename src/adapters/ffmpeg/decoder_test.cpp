@@ -153,19 +153,47 @@ TEST(Decoder, IntraRefresh_HasNoKeyPacketAfterTheFirst_AndIsDecodedFromTheMiddle
 }
 
 TEST(Decoder, StreamWithoutKeyPacketsAndHints_IsShownAsItIs_AfterAWhile) {
-  Clip clip = encode({.pictures = 200, .group = 400});
-  auto packets = coded(clip);
-  auto decoder = decoder_for(clip);
-  size_t before = 0, after = 0;
-  ASSERT_TRUE(bool(decoder->decode(*packets[0])));  // its parameter sets
-  decoder->restart();
-  for (size_t i = 1; i < packets.size(); ++i) {
-    auto pictures = decoder->decode(*packets[i]);
-    ASSERT_TRUE(bool(pictures)) << i;
-    (packets[i]->stream_time < 12s ? before : after) += pictures->size();
+  for (const char* encoder : {"libx264", "libx265", "mpeg4"}) {
+    SCOPED_TRACE(encoder);
+    Clip clip = encode({.encoder = encoder, .pictures = 40, .fps = 2, .group = 400});
+    auto packets = coded(clip);
+    auto decoder = decoder_for(clip);
+    size_t before = 0, after = 0;
+    ASSERT_TRUE(bool(decoder->decode(*packets[0])));  // its parameter sets
+    decoder->restart();
+    for (size_t i = 1; i < packets.size(); ++i) {
+      auto pictures = decoder->decode(*packets[i]);
+      ASSERT_TRUE(bool(pictures)) << i;
+      (packets[i]->stream_time < 12s ? before : after) += pictures->size();
+    }
+    EXPECT_EQ(before, 0u);
+    EXPECT_GE(after, 11u);
   }
-  EXPECT_EQ(before, 0u);
-  EXPECT_GE(after, 60u);
+}
+
+// Some of FFmpeg's decoders make up what a picture in the middle of a group refers to.
+TEST(Decoder, JoinedInTheMiddleOfAGroup_ShowsNothingBeforeTheNextKeyPacket_AndThenNothingDamaged) {
+  for (const Kind& kind : kinds()) {
+    SCOPED_TRACE(kind.name);
+    auto packets = coded(kind.clip);
+    auto decoder = decoder_for(kind.clip);
+    ASSERT_TRUE(bool(decoder->decode(*packets[0])));  // its parameter sets
+    decoder->restart();
+    std::optional<std::int64_t> key;
+    size_t shown = 0;
+    for (size_t i = 1; i < packets.size(); ++i) {
+      if (packets[i]->key && !key) key = packets[i]->number;
+      auto pictures = decoder->decode(*packets[i]);
+      ASSERT_TRUE(bool(pictures));
+      for (const PicturePtr& picture : *pictures) {
+        ++shown;
+        EXPECT_TRUE(key && picture->number >= *key) << picture->number;
+        EXPECT_EQ(number_in(*picture), packets[static_cast<size_t>(picture->number)]->av().pts);
+      }
+    }
+    ASSERT_TRUE(key.has_value());
+    EXPECT_GE(shown + 8, packets.size() - static_cast<size_t>(*key)) << "all but what leads the key picture or waits";
+  }
 }
 
 TEST(Decoder, DamagedPackets_NeverCrash_AndPicturesComeBack) {
