@@ -2,16 +2,6 @@
 
 namespace weir::ffmpeg {
 
-namespace {
-// A camera whose clock is further off than this is not asked what time it was.
-constexpr Duration kClockErrorMax = 2s;
-
-WallTime best_capture_time(std::optional<WallTime> said, WallTime now) {
-  if (!said || *said < now - kClockErrorMax || *said > now + kClockErrorMax) return now;
-  return std::min(*said, now);
-}
-}  // namespace
-
 Result<StreamFacts> DecodingSource::open() {
   close();
   LogTap::Listening here(tap_);
@@ -19,6 +9,7 @@ Result<StreamFacts> DecodingSource::open() {
   TRY(facts, connect());
   facts_ = facts;
   timeline_ = {};
+  capture_clock_ = {};
   number_ = 0;
   TRY(decoder, Decoder::create(parameters(), config_.threads));
   decoder_ = std::move(decoder);
@@ -38,10 +29,11 @@ Result<std::shared_ptr<const CodedPicture>> DecodingSource::next() {
   auto packet = std::make_shared<CodedPicture>(std::move(fetched.packet));
   Instant now = boot_now();
   packet->received = fetched.received.value_or(now);
-  packet->captured = best_capture_time(fetched.captured, wall_now() - (now - packet->received));
   packet->key = starts_alone(packet->av(), parameters());
   packet->number = number_++;
   packet->stream_time = timeline_.at(fetched.stamp, from_seconds(facts_.fps > 0 ? 1 / facts_.fps : 0.04));
+  WallTime arrived = wall_now() - (now - packet->received);
+  packet->captured = capture_clock_.at(fetched.captured, arrived, packet->stream_time);
   return std::shared_ptr<const CodedPicture>(std::move(packet));
 }
 

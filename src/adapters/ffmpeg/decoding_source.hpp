@@ -4,6 +4,7 @@
 #pragma once
 
 #include "av_log.hpp"
+#include "capture_clock.hpp"
 #include "decoder.hpp"
 #include "timeline.hpp"
 #include "watch.hpp"
@@ -51,6 +52,7 @@ class DecodingSource : public VideoSource {
   std::unique_ptr<Decoder> decoder_;
   PacketPtr first_;  // read by `open` already
   Timeline timeline_;
+  CaptureClock capture_clock_;
   std::int64_t number_ = 0;
 };
 
