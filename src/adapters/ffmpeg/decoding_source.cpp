@@ -9,6 +9,7 @@ Result<StreamFacts> DecodingSource::open() {
   TRY(facts, connect());
   facts_ = facts;
   timeline_ = {};
+  backlog_ = {};
   capture_clock_ = {};
   number_ = 0;
   TRY(decoder, Decoder::create(parameters(), config_.threads));
@@ -32,7 +33,8 @@ Result<std::shared_ptr<const CodedPicture>> DecodingSource::next() {
   packet->key = starts_alone(packet->av(), parameters());
   packet->number = number_++;
   packet->stream_time = timeline_.at(fetched.stamp, from_seconds(facts_.fps > 0 ? 1 / facts_.fps : 0.04));
-  WallTime arrived = wall_now() - (now - packet->received);
+  Duration lay = backlog_.at(fetched.waited || !fetched.stamp, packet->received, packet->stream_time);
+  WallTime arrived = wall_now() - (now - packet->received) - lay;
   packet->captured = capture_clock_.at(fetched.captured, arrived, packet->stream_time);
   return std::shared_ptr<const CodedPicture>(std::move(packet));
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "av_log.hpp"
+#include "backlog.hpp"
 #include "capture_clock.hpp"
 #include "decoder.hpp"
 #include "timeline.hpp"
@@ -32,6 +33,7 @@ class DecodingSource : public VideoSource {
     std::optional<Duration> stamp = {};      // the camera's presentation time
     std::optional<WallTime> captured = {};   // as far as the camera said
     std::optional<Instant> received = {};    // where it was not just now
+    bool waited = true;                      // it was not there yet when it was asked for
   };
   // Until there is a connection; names the codec, the peer and what else is known before the first picture.
   virtual Result<StreamFacts> connect() = 0;
@@ -52,6 +54,7 @@ class DecodingSource : public VideoSource {
   std::unique_ptr<Decoder> decoder_;
   PacketPtr first_;  // read by `open` already
   Timeline timeline_;
+  Backlog backlog_;
   CaptureClock capture_clock_;
   std::int64_t number_ = 0;
 };

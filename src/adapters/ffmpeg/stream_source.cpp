@@ -7,6 +7,7 @@ extern "C" {
 }
 
 #include <boost/url/parse.hpp>
+#include <sys/resource.h>
 
 namespace weir::ffmpeg {
 
@@ -16,6 +17,13 @@ using restart::StreamErrorCode;
 constexpr Duration kFarewell = 300ms;
 // Containers that hold everything themselves: a playlist would name further files.
 constexpr const char* kFileFormats = "mov,matroska,avi,mpegts,mpeg,flv,h264,hevc,mjpeg,m4v";
+
+// How often this thread has gone to sleep by itself: for want of data, as far as it only reads.
+long sleeps() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
 
 class StreamSource final : public DecodingSource {
  public:
@@ -46,6 +54,7 @@ class StreamSource final : public DecodingSource {
   const AVStream* stream_ = nullptr;
   Instant completed_{};                       // when the last packet was handed out, or the camera began to play
   std::optional<WallTime> said_ = {};         // what came with the last packet, where the next one's begin completed it
+  bool waited_ = true;                        // for the last packet
   std::optional<Duration> first_stamp_ = {};  // a file's
   Instant started_{};
 };
@@ -113,12 +122,14 @@ Result<StreamFacts> StreamSource::connect() {
   if (stream_->avg_frame_rate.den > 0) facts.fps = av_q2d(stream_->avg_frame_rate);
   first_stamp_.reset();
   said_.reset();
+  waited_ = true;
   completed_ = boot_now();
   return facts;
 }
 
 Result<DecodingSource::Fetched> StreamSource::fetch() {
   watch_.arm(config_.stall_timeout);
+  long slept = sleeps();
   AvPtr<AVPacket> packet = owned(av_packet_alloc());
   for (;;) {
     int failed = av_read_frame(context_.get(), packet.get());
@@ -135,12 +146,14 @@ Result<DecodingSource::Fetched> StreamSource::fetch() {
   std::int64_t stamp = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
   if (stamp != AV_NOPTS_VALUE) fetched.stamp = Duration(av_rescale_q(stamp, stream_->time_base, AV_TIME_BASE_Q));
   fetched.captured = said_with(*packet);
+  fetched.waited = file_ || sleeps() != slept;
   // The end of a picture is seen only where the next one begins: it began to arrive when the last one was complete, and
   // what the camera said of it came with the last one.
   const AVCodecParserContext* parser = av_stream_get_parser(stream_);
   if (!file_ && parser != nullptr && (parser->flags & PARSER_FLAG_COMPLETE_FRAMES) == 0) {
     fetched.received = std::exchange(completed_, boot_now());
     fetched.captured = std::exchange(said_, fetched.captured);
+    fetched.waited = std::exchange(waited_, fetched.waited);
   }
   if (!fetched.captured) fetched.captured = said_of(fetched.stamp);
   fetched.packet = std::move(packet);

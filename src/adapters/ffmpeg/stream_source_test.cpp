@@ -363,6 +363,30 @@ TEST(StreamSource, FirstPicture_WasReceivedBeforeTheSecond) {
   EXPECT_LT((*one)->received, (*two)->received);
 }
 
+// What lies in the connection is as old as the stream's own time says.
+TEST(StreamSource, ReaderThatCannotKeepUp_DoesNotTakeOldPicturesForNew) {
+  Clip clip = encode({.pictures = 20, .fps = 1000});
+  std::atomic<WallTime> sent = WallTime{};
+  ScriptedCamera camera([&](Dial& dial) {
+    if (!greet(dial) || !play(dial, clip)) return;
+    sent = wall_now();
+    dial.hold();
+  });
+  auto source = source_for(config_for(camera.url()));
+  ASSERT_TRUE(bool(source->open()));
+  for (Instant until = boot_now() + 5s; sent.load() == WallTime{} && boot_now() < until;) std::this_thread::yield();
+  WallTime last{};
+  for (int i = 0; i < 18; ++i) {
+    for (Instant until = boot_now() + 20ms; boot_now() < until;) {
+      // what it does with each picture
+    }
+    auto packet = source->read();
+    ASSERT_TRUE(bool(packet)) << packet.error().message;
+    last = (*packet)->captured;
+  }
+  EXPECT_LT(last, sent.load() + 150ms);
+}
+
 TEST(StreamSource, SchemeInCapitals_IsDialledLikeAnyOther) {
   Clip clip = encode({.pictures = 5});
   ScriptedCamera camera([&](Dial& dial) {
