@@ -24,6 +24,9 @@ namespace {
 // Streaming for this long makes the next failure a first one again.
 constexpr Duration kSteady = 10s;
 
+// Pictures that were decoded after the fact come all at once; for so long no newer one replaces them.
+constexpr Duration kReplayKept = 1s;
+
 // A substream that could not be had is left alone for so long.
 constexpr Duration kSubstreamPause = 10min;
 
@@ -160,6 +163,7 @@ class Session {
   std::deque<std::int64_t> looked_at_;  // key pictures that were decoded alone and may come again
   Pace pace_;
   Instant decoded_{};                   // when the decoder gave its last pictures
+  Instant kept_until_{};                // those of a replay, and what comes right after it
   std::optional<Instant> first_frame_;
   bool showed_any_ = false;
   restart::StreamError error_;
@@ -289,6 +293,7 @@ Status Session::carry_out(const motion::Step& step, const PacketPtr& packet) {
   if (step.replay) {
     video_->restart_decoder();
     for (const PacketPtr& each : std::exchange(kept_, {})) {
+      kept_until_ = boot_now() + kReplayKept;
       TRY(decoded, decode(each));
     }
   }
@@ -353,8 +358,8 @@ Status Session::look(const PicturePtr& picture, bool& open) {
 
 void Session::offer(const PicturePtr& picture) {
   if (source_->config.model.detector == "none") return;
-  if (task_.parts.scheduler.offer({source_, picture, boot_now() - decoded_}))
-    task_.status->update([](CameraView& view) { ++view.dropped; });
+  size_t replaced = task_.parts.scheduler.offer({source_, picture, boot_now() - decoded_, kept_until_});
+  task_.status->update([&](CameraView& view) { view.dropped += static_cast<std::int64_t>(replaced); });
 }
 
 }  // namespace

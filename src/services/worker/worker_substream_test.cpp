@@ -37,7 +37,7 @@ TEST_F(SubstreamTest, RareKeyframes_MoveTheCameraToItsSubstream) {
 }
 
 TEST_F(SubstreamTest, SubstreamThatCannotBeHad_IsReported_AndTheMainStreamGoesOn) {
-  sub_->refusals = std::vector(20, StreamErrorCode::rtsp_not_found);
+  sub_->refusals.assign(20, StreamErrorCode::rtsp_not_found);
   begin();
   EXPECT_TRUE(goes_on_with_the_main_stream());
   EXPECT_EQ(sub_->dials, 1) << "not again for minutes";

@@ -33,10 +33,13 @@ struct FakeCamera {
   std::atomic<int> decoded = 0, alone = 0;
   std::atomic<int> keyframe_every = 5;
   std::atomic<int> no_key_before = 0;   // the number of a packet
+  std::atomic<int> pace_ms = 20;        // from packet to packet by the clock; always 20 ms by the stream's time
+  std::atomic<bool> fields = false;     // a key packet is half a picture
+  std::atomic<bool> late_size = false;  // the dial does not tell the size
   std::atomic<bool> damaged = false;    // nothing of it can be decoded
   std::atomic<bool> reordered = false;  // I P B B: each B-frame is shown before the P-frame it arrives after
   std::atomic<int> width = 64, height = 48;
-  std::vector<StreamErrorCode> refusals = {};  // of the first dials, before there is a worker
+  std::vector<std::optional<StreamErrorCode>> refusals = {};  // of the first dials, before there is a worker
 };
 
 class FakeVideo final : public VideoSource {
@@ -45,14 +48,17 @@ class FakeVideo final : public VideoSource {
   ~FakeVideo() override { ++camera_->closed; }
   Result<StreamFacts> open() override {
     auto dial = static_cast<size_t>(camera_->dials++);
-    if (dial < camera_->refusals.size()) return stream_failure(camera_->refusals[dial], "refused");
+    if (dial < camera_->refusals.size() && camera_->refusals[dial])
+      return stream_failure(*camera_->refusals[dial], "refused");
     if (!camera_->up) return stream_failure(StreamErrorCode::tcp_refused, "connection refused");
-    return facts();
+    StreamFacts known = facts();
+    if (camera_->late_size) known.width = known.height = 0;
+    return known;
   }
   // 50 pictures a second.
   Result<PacketPtr> read() override {
     for (; camera_->stuck; camera_->hangs = true) test::between_looks();
-    Instant due = boot_now() + 20ms;
+    Instant due = boot_now() + std::chrono::milliseconds(camera_->pace_ms);
     while (boot_now() < due || camera_->frozen) {
       if (stopped_) return stream_failure(StreamErrorCode::rtsp_protocol, "interrupted");
       if (!camera_->up) return stream_failure(StreamErrorCode::rtsp_protocol, "the camera ended the stream");
@@ -70,15 +76,20 @@ class FakeVideo final : public VideoSource {
   Result<std::vector<PicturePtr>> decode(const PacketPtr& packet) override {
     if (camera_->damaged) return stream_failure(StreamErrorCode::decode_error, "nothing decodable");
     ++camera_->decoded;
+    keyed_ = keyed_ || packet->key;
+    if (!keyed_) return std::vector<PicturePtr>();
     PicturePtr made = picture_of(*packet);
     if (camera_->reordered && packet->number % 3 == 1) std::swap(made, held_);
     return made ? std::vector{made} : std::vector<PicturePtr>();
   }
   Result<PicturePtr> decode_alone(const PacketPtr& packet) override {
     ++camera_->alone;
-    return picture_of(*packet);
+    keyed_ = false;
+    if (!camera_->fields) return picture_of(*packet);
+    if (++blanks_ >= 3) return stream_failure(StreamErrorCode::decode_error, "nothing decodable");
+    return PicturePtr();
   }
-  void restart_decoder() override {}
+  void restart_decoder() override { keyed_ = false; }
   void close() override {}
   void interrupt() override { stopped_ = true; }
   StreamFacts facts() const override {
@@ -104,25 +115,41 @@ class FakeVideo final : public VideoSource {
   std::shared_ptr<FakeCamera> camera_;
   std::atomic<bool> stopped_ = false;
   std::int64_t next_ = 0;
+  bool keyed_ = false;  // before a key packet, nothing comes out of the running decoder
+  int blanks_ = 0;
   PicturePtr held_;  // the P-frame that waits for its B-frames
 };
 
-// Sees one person in every picture, when the test lets it.
+// Sees one person in every picture, when the test lets it, and notes what it looked at.
 struct Eyes {
+  struct Note {
+    std::int64_t number;
+    int width, region_x;
+  };
+  std::vector<Note> notes() {
+    std::lock_guard guard(mutex);
+    return noted;
+  }
+  std::atomic<int> takes_ms = 0;        // at least
   std::atomic<bool> blocked = false;
   std::atomic<bool> broken = false;     // the model fails
   std::atomic<int> looks = 0;
   std::atomic<int> region_x = 0, region_width = 0;  // of the last look
+  std::mutex mutex;
+  std::vector<Note> noted;
 };
 class FakeDetector final : public Detector {
  public:
   explicit FakeDetector(std::shared_ptr<Eyes> eyes) : eyes_(std::move(eyes)) {}
   Result<std::vector<std::vector<Detection>>> detect(std::span<const Look> looks) override {
-    while (eyes_->blocked) test::between_looks();
+    Instant until = boot_now() + std::chrono::milliseconds(eyes_->takes_ms);
+    while (eyes_->blocked || boot_now() < until) test::between_looks();
     if (eyes_->broken) return stream_failure(StreamErrorCode::model_error, "the model fails");
     ++eyes_->looks;
     eyes_->region_x = looks.back().region.x;
     eyes_->region_width = looks.back().region.width;
+    std::lock_guard guard(eyes_->mutex);
+    for (const Look& look : looks) eyes_->noted.push_back({look.picture->number, look.picture->width(), look.region.x});
     return std::vector<std::vector<Detection>>(looks.size(), {{"person", 0.9, {10, 10, 30, 40}}});
   }
 

@@ -1,0 +1,54 @@
+// What of a stream is decoded, and that nothing which moves is lost between the decoder and the detector.
+#include "worker_testing.hpp"
+
+namespace weir::worker {
+namespace {
+
+// A camera with a keyframe a second, that shows nothing until it is told to; time passes quickly until then.
+class DecodeTest : public WorkerTest {
+ protected:
+  DecodeTest() { camera_->keyframe_every = 50; }
+  Source with(double max_fps) {
+    Source made = source("a");
+    made.config.max_fps = max_fps;
+    return made;
+  }
+  // Decoded by its keyframes, at its own pace from here on.
+  bool is_still(const Source& source) {
+    camera_->moving = 0;
+    camera_->pace_ms = 5;
+    make({source});
+    bool still = eventually(10s, [&] { return decoding() == "keyframes"; });
+    camera_->pace_ms = 20;
+    return still;
+  }
+  std::string decoding() { return std::string(about("a")["decoding"].as_string()); }
+  void show_no_more_keyframes() { camera_->no_key_before = 1'000'000; }
+  bool receives_more(int packets) {
+    std::int64_t before = count("a", "received");
+    return eventually(10s, [&] { return count("a", "received") >= before + packets; });
+  }
+  bool decodes_more(int pictures) {
+    std::int64_t before = count("a", "decoded");
+    return eventually(3s, [&] { return count("a", "decoded") >= before + pictures; });
+  }
+
+  std::shared_ptr<FakeCamera> camera_ = fake("a");
+};
+
+TEST_F(DecodeTest, WhatMovedBeforeAKeyframe_IsLookedAtPictureByPicture) {
+  eyes_->takes_ms = 30;
+  ASSERT_TRUE(is_still(with(10)));
+  size_t before = eyes_->notes().size();
+  std::int64_t dropped = count("a", "dropped");
+  camera_->moving = 1;
+  ASSERT_TRUE(eventually(10s, [&] { return eyes_->notes().size() >= before + 10; }));
+  auto notes = eyes_->notes();
+  std::int64_t key = notes[before].number / 50 * 50;
+  for (size_t i = 0; i < 10; ++i)  // the last one is the next keyframe
+    EXPECT_EQ(notes[before + i].number, key + 5 * (static_cast<std::int64_t>(i) + 1));
+  EXPECT_EQ(count("a", "dropped"), dropped);
+}
+
+}  // namespace
+}  // namespace weir::worker
