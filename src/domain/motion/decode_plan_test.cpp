@@ -97,6 +97,16 @@ TEST(DecodePlan, Motion_ReplaysTheGroupBefore_ThenGoesOnInFull_UntilStillAgain) 
   EXPECT_EQ(stream.next(), kLookedAt);
 }
 
+TEST(DecodePlan, CatchUp_ReplaysWhatIsKept_AndGoesOnInFull) {
+  Stream stream;
+  EXPECT_EQ(stream.plan.catch_up(), Step{});
+  stream.until_still();
+  EXPECT_EQ(stream.next(), kKept);
+  EXPECT_EQ(stream.plan.catch_up(), Step{.replay = true});
+  EXPECT_EQ(stream.plan.on_motion(true, stream.now()), Step{}) << "no replay within the replay";
+  EXPECT_EQ(stream.next(), kFull);
+}
+
 TEST(DecodePlan, LateVerdict_ForgetsOnlyWhatItProves) {
   Stream stream;
   stream.until_still();

@@ -181,6 +181,9 @@ Session::End Session::run() {
   }
   if (served || leaving) return End::stopped;
   error_ = stream_error(served.error());
+  // Whoever cut the cable may be in what nobody has looked at; it is too late for an error of its own.
+  task_.pulse.back_within(patience_);
+  if (plan_) (void)carry_out(plan_->catch_up(), nullptr);
   return End::failed;
 }
 

@@ -50,5 +50,16 @@ TEST_F(DecodeTest, WhatMovedBeforeAKeyframe_IsLookedAtPictureByPicture) {
   EXPECT_EQ(count("a", "dropped"), dropped);
 }
 
+TEST_F(DecodeTest, WhatMovedBeforeTheStreamBrokeOff_IsSeen) {
+  ASSERT_TRUE(is_still(with(100)));
+  show_no_more_keyframes();
+  int before = heard("detections.t.s.a");
+  camera_->moving = 1;
+  ASSERT_TRUE(receives_more(5));
+  EXPECT_EQ(heard("detections.t.s.a"), before) << "not decoded yet";
+  camera_->up = false;
+  EXPECT_TRUE(eventually(3s, [&] { return heard("detections.t.s.a") > before; }));
+}
+
 }  // namespace
 }  // namespace weir::worker

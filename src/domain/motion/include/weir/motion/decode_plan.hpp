@@ -67,6 +67,8 @@ class DecodePlan {
   Step on_packet(const Packet& packet);
   // A picture of `stream_time` showed motion or not; the verdict on a key packet may come after later packets.
   Step on_motion(bool moved, Duration stream_time);
+  // What is kept is decoded after all, whatever it shows: the stream has ended, or is to be decoded otherwise.
+  Step catch_up() { return go_full({}); }
   // A new connection: nothing is known of the stream, and nothing is kept.
   void reset() { *this = DecodePlan(config_); }
 
