@@ -140,7 +140,7 @@ class Session {
   void hang_up();
   Status take(const PacketPtr& packet);
   void measure(const StreamFacts& facts);
-  void follow_configuration();
+  Status follow_configuration();
   std::shared_ptr<const Source> in_its_pixels(std::shared_ptr<const Source> source) const;
   Status carry_out(const motion::Step& step, const PacketPtr& packet);
   Status decode(const PacketPtr& packet);
@@ -214,8 +214,7 @@ Status Session::dial() {
   TRY(facts, video_->open());
   task_.status->update([&](CameraView& view) { view.facts = facts; });
   measure(facts);
-  follow_configuration();
-  return ok();
+  return follow_configuration();
 }
 
 void Session::hang_up() {
@@ -246,22 +245,28 @@ std::shared_ptr<const Source> Session::in_its_pixels(std::shared_ptr<const Sourc
   return scaled;
 }
 
-// What can change without a new connection; the plan starts over when the way of decoding does.
-void Session::follow_configuration() {
+// What can change without a new connection; the plan starts over when the way of decoding does. A decoder that has all
+// it needs goes on, or is given what was kept: the next keyframe may be far.
+Status Session::follow_configuration() {
   auto newest = task_.newest();
-  if (plan_ && newest == followed_) return;
+  if (plan_ && newest == followed_) return ok();
   followed_ = newest;
   source_ = in_its_pixels(newest);
   gate_.configure(source_->config.motion_gating);
   camera::Decode mode = source_->config.decode;
   // Without a gate every picture is looked at, so every picture is needed.
   if (mode == camera::Decode::adaptive && !source_->config.motion_gating.enabled) mode = camera::Decode::full;
-  if (plan_ && mode == mode_) return;
-  if (plan_) video_->restart_decoder();
+  if (plan_ && mode == mode_) return ok();
+  if (plan_ && mode != camera::Decode::keyframes && (!plan_->still() || !kept_.empty())) {
+    TRY(caught_up, carry_out(plan_->catch_up(), nullptr));
+  } else if (plan_) {
+    video_->restart_decoder();
+  }
   mode_ = mode;
   kept_.clear();
   plan_.emplace(motion::DecodePlanConfig{.mode = mode,
                                          .keyframe_max = from_seconds(task_.parts.adaptive_keyframe_max_s)});
+  return ok();
 }
 
 bool Session::wants_substream() const {
@@ -275,7 +280,7 @@ Status Session::take(const PacketPtr& packet) {
     first_frame_ = packet->received;
     task_.set_state(StreamState::streaming);
   }
-  follow_configuration();
+  TRY(followed, follow_configuration());
   TRY(done, carry_out(plan_->on_packet({packet->key, packet->stream_time, packet->bytes()}), packet));
   if (packet->key) {
     StreamFacts facts = video_->facts();

@@ -61,5 +61,28 @@ TEST_F(DecodeTest, WhatMovedBeforeTheStreamBrokeOff_IsSeen) {
   EXPECT_TRUE(eventually(3s, [&] { return heard("detections.t.s.a") > before; }));
 }
 
+TEST_F(DecodeTest, OtherWayOfDecoding_GoesOnWithoutAKeyframe_WhereEverythingWasDecoded) {
+  make({source("a")});
+  ASSERT_TRUE(receives_more(5));
+  show_no_more_keyframes();
+  Source full = source("a"), ungated = source("a");
+  full.config.decode = camera::Decode::full;
+  ungated.config.motion_gating.enabled = false;
+  for (const Source& changed : {full, source("a"), ungated}) {
+    worker_->add(changed);
+    ASSERT_TRUE(receives_more(2));
+    EXPECT_TRUE(decodes_more(5));
+  }
+}
+
+TEST_F(DecodeTest, OtherWayOfDecoding_BeginsWithWhatWasKept_WhereItWasStill) {
+  ASSERT_TRUE(is_still(source("a")));
+  show_no_more_keyframes();
+  Source full = source("a");
+  full.config.decode = camera::Decode::full;
+  worker_->add(full);
+  EXPECT_TRUE(decodes_more(20));
+}
+
 }  // namespace
 }  // namespace weir::worker
