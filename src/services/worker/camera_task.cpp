@@ -30,6 +30,9 @@ constexpr Duration kReplayKept = 1s;
 // A substream that could not be had is left alone for so long.
 constexpr Duration kSubstreamPause = 10min;
 
+// After so many dials in a row that reached nobody, the main stream has a try.
+constexpr int kUnreachedMax = 3;
+
 // Whether the configuration leaves the choice of the stream: what wants every picture wants those of the main stream.
 bool allows_substream(const Source& source) {
   const camera::Config& config = source.config;
@@ -54,6 +57,8 @@ struct CameraTask::State {
   bool said_any = false;
   bool substream = false;                          // which stream is dialled
   Instant substream_from{};                        // not before
+  bool substream_known = false;                    // the last pictures were its own
+  int unreached = 0;                               // its dials since then; kUnreachedMax: the main stream has its try
   std::optional<camera::FrameSize> main_size = {};  // as far as known
   // Guards what follows.
   std::mutex mutex;
@@ -74,8 +79,10 @@ struct CameraTask::State {
   void set_state(StreamState state);
   // Says what went wrong, and that it is tried again after `delay`.
   void say(const restart::StreamError& error, Duration delay);
-  void use_substream();
+  void use_substream(std::string why);
   void use_main(std::string why);
+  // After a failure without a picture. True: the main stream is dialled at once.
+  bool gives_substream_up(restart::StreamError& error);
   void wait(Duration how_long) {
     pulse.back_within(how_long + parts.patience);
     std::unique_lock lock(mutex);
@@ -108,15 +115,35 @@ void CameraTask::State::say(const restart::StreamError& error, Duration delay) {
   parts.reporter.failed(*newest(), error, delay);
 }
 
-void CameraTask::State::use_substream() {
+void CameraTask::State::use_substream(std::string why) {
   substream = true;
-  log::info("stream.substream", "keyframes are too rare to decode adaptively; using the substream")
-      .with("camera_uuid", newest()->config.camera);
+  log::info("stream.substream", std::move(why) + "; using the substream").with("camera_uuid", newest()->config.camera);
 }
 
 void CameraTask::State::use_main(std::string why) {
   substream = false;
   log::info("stream.main", "back to the main stream: " + std::move(why)).with("camera_uuid", newest()->config.camera);
+}
+
+// The first dial of a substream follows pictures of the main stream: what is wrong then is wrong with the substream.
+// Later, a substream that cannot be reached is most often a recorder that restarts, and away with both streams.
+bool CameraTask::State::gives_substream_up(restart::StreamError& error) {
+  if (!substream) {
+    if (std::exchange(unreached, 0) == kUnreachedMax) use_substream("the main stream cannot be had either");
+    return false;
+  }
+  bool away = substream_known && restart::retry_policy(error.code).side == restart::Side::runner;
+  if (away && ++unreached < kUnreachedMax) return false;
+  if (!away) {
+    unreached = 0;
+    substream_from = boot_now() + kSubstreamPause;
+    error.detail = "the substream cannot be had: " + error.detail;
+  }
+  say(error, Duration(0));
+  use_main(away ? "the substream cannot be reached, perhaps this one can"
+                : fmt::format("{}; it is tried again after {} min at the earliest", error.detail,
+                              std::chrono::duration_cast<std::chrono::minutes>(kSubstreamPause).count()));
+  return true;
 }
 
 namespace {
@@ -399,26 +426,24 @@ void CameraTask::run(const std::shared_ptr<State>& state) {
     if (state->substream && !allows_substream(*state->newest()))
       state->use_main("the configuration wants every picture");
     std::optional<restart::StreamError> error;
+    const bool on_substream = state->substream;
     bool showed_any = false;
     {
       Session session(*state, gate);
       auto end = session.run();
-      if (end == Session::End::use_substream) state->use_substream();
+      if (end == Session::End::use_substream)
+        state->use_substream("keyframes are too rare to decode adaptively");
       if (end == Session::End::failed) error = session.error();
       if (session.streamed() > kSteady) failures.clear();
       showed_any = session.showed_any();
     }
     state->set_state(StreamState::disconnected);
-    if (!error) continue;
-    if (state->substream && !showed_any) {
-      // The main stream was there a moment ago, and need not wait for what is wrong with the other one.
-      error->detail = "the substream cannot be had: " + error->detail;
-      state->say(*error, Duration(0));
-      state->use_main(fmt::format("{}; it is tried again after {} min at the earliest", error->detail,
-                                  std::chrono::duration_cast<std::chrono::minutes>(kSubstreamPause).count()));
-      state->substream_from = boot_now() + kSubstreamPause;
-      continue;
+    if (showed_any) {
+      state->substream_known = on_substream;
+      state->unreached = 0;
     }
+    if (!error) continue;
+    if (!showed_any && state->gives_substream_up(*error)) continue;
     Duration delay = restart::retry_delay(error->code, failures[error->code]++, random_unit());
     state->say(*error, delay);
     state->wait(delay);

@@ -62,6 +62,36 @@ TEST_F(SubstreamTest, SubstreamThatBreaksOffAfterPictures_IsTriedAgain) {
   EXPECT_EQ(main_->dials, 1);
 }
 
+// A recorder that restarts refuses both streams, for as long as it takes.
+TEST_F(SubstreamTest, SubstreamThatCannotBeReached_IsDialledUntilItIsBack_AndTheMainStreamOnceInAWhile) {
+  using enum StreamErrorCode;
+  sub_->refusals = {std::nullopt, tcp_refused, tcp_timeout, dns_failed};
+  main_->refusals = {std::nullopt, stalled};
+  begin();
+  ASSERT_TRUE(on_the_substream());
+  sub_->up = false;
+  ASSERT_TRUE(eventually(10s, [&] { return sub_->closed == 1; }));
+  sub_->up = true;
+  EXPECT_TRUE(eventually(10s, [&] { return main_->dials == 2; }));
+  EXPECT_EQ(sub_->dials, 4);
+  EXPECT_TRUE(eventually(10s, [&] { return sub_->dials == 5 && is("a", "STREAMING"); }));
+  EXPECT_EQ(main_->dials, 2);
+  EXPECT_EQ(heard("stream.error.t.s.a", "substream"), 0);
+}
+
+TEST_F(SubstreamTest, MainStreamThatIsThereWhileTheSubstreamCannotBeReached_IsUsed) {
+  using enum StreamErrorCode;
+  sub_->refusals = {std::nullopt, tcp_refused, tcp_timeout, dns_failed, tcp_refused};
+  begin();
+  ASSERT_TRUE(on_the_substream());
+  sub_->up = false;
+  ASSERT_TRUE(eventually(10s, [&] { return sub_->closed == 1; }));
+  ASSERT_TRUE(eventually(10s, [&] { return main_->dials == 2 && is("a", "STREAMING"); }));
+  EXPECT_TRUE(eventually(10s, [&] { return main_->dials == 3 && is("a", "STREAMING"); }));
+  EXPECT_EQ(sub_->dials, 5) << "once more, while the main stream is known to be there";
+  EXPECT_EQ(heard("stream.error.t.s.a", "the substream cannot be had"), 1);
+}
+
 TEST_F(SubstreamTest, OneLongIntervalAmongShortOnes_DoesNotMoveTheCamera) {
   main_->keyframe_every = kFrequent;
   main_->no_key_before = 2 * kRare;
