@@ -23,7 +23,7 @@ bool DecodePlan::keyframes_rare() const {
 
 bool DecodePlan::adaptive_applies() const {
   auto interval = keyframe_interval();
-  return interval && !too_large_ && frequent(*interval);
+  return interval && !full_only_ && frequent(*interval);
 }
 
 bool DecodePlan::long_still(Duration now) const {
@@ -50,12 +50,13 @@ Step DecodePlan::keep_or_flee(const Packet& packet) {
   kept_bytes_ += packet.bytes;
   bool overdue = packet.stream_time - key_or_start_ > config_.key_wait_max || !adaptive_applies();
   bool overfull = kept_packets_ > config_.kept_packets_max || kept_bytes_ > config_.kept_bytes_max;
-  if (overfull) too_large_ = true;
+  if (overfull) full_only_ = true;
   if (overdue || overfull) return go_full({.keep = true});
   return {.keep = true, .decode = packet.key ? DecodeAs::alone : DecodeAs::nothing};
 }
 
 Step DecodePlan::on_motion(bool moved, Duration stream_time) {
+  blanks_ = 0;
   if (!moved_at_) return {};
   if (moved) moved_at_ = std::max(*moved_at_, stream_time);
   if (!still_) return {};
@@ -72,6 +73,14 @@ Step DecodePlan::on_motion(bool moved, Duration stream_time) {
   return {.forget = index};
 }
 
+Step DecodePlan::on_no_picture() {
+  if (++blanks_ < 2) return {};
+  full_only_ = true;
+  Step step = go_full({});
+  if (!step.replay) step.decode = DecodeAs::full;  // nothing is kept by keyframes: it begins with this one
+  return step;
+}
+
 Step DecodePlan::go_full(Step step) {
   step.replay = kept_packets_ > 0;
   still_ = false;
@@ -81,6 +90,7 @@ Step DecodePlan::go_full(Step step) {
 }
 
 Step DecodePlan::by_keyframes(const Packet& packet) {
+  if (full_only_) return {.decode = DecodeAs::full};
   // A stream without key packets builds its pictures up piece by piece, from wherever decoding starts. Of one that has
   // shown a key packet, what lies between two would be decoded without what it refers to.
   still_ = last_key_ || packet.stream_time - key_or_start_ <= config_.key_wait_long;

@@ -165,6 +165,39 @@ TEST(DecodePlan, GroupThatDoesNotFit_IsReplayed_AndTheStreamStaysFull) {
   }
 }
 
+TEST(DecodePlan, KeyPacketsThatAreNoPictures_ReplayWhatIsKept_AndTheStreamStaysFull) {
+  Stream stream;
+  stream.until_still();
+  EXPECT_EQ(stream.plan.on_no_picture(), Step{}) << "one may be damaged";
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(stream.next(), kKept) << i;
+  EXPECT_EQ(stream.next(), kLookedAt);
+  EXPECT_EQ(stream.plan.on_no_picture(), Step{.replay = true});
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(stream.next(), kFull) << i;
+}
+
+TEST(DecodePlan, KeyPacketThatIsDamagedNowAndThen_ChangesNothing) {
+  Stream stream;
+  stream.until_still();
+  for (int group = 0; group < 4; ++group) {
+    EXPECT_EQ(stream.plan.on_no_picture(), Step{});
+    for (int i = 0; i < 9; ++i) EXPECT_EQ(stream.next(), kKept) << i;
+    EXPECT_EQ(stream.next(), kLookedAt);
+    EXPECT_EQ(stream.plan.on_motion(false, stream.now()).replay, false);
+  }
+  EXPECT_TRUE(stream.plan.still());
+}
+
+TEST(DecodePlan, Keyframes_ThatAreNoPictures_AreDecodedInFull) {
+  Stream stream({.mode = camera::Decode::keyframes});
+  EXPECT_EQ(stream.next(), kAlone);
+  EXPECT_EQ(stream.plan.on_no_picture(), Step{});
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(stream.next(), Step{}) << i;
+  EXPECT_EQ(stream.next(), kAlone);
+  EXPECT_EQ(stream.plan.on_no_picture(), kFull);
+  EXPECT_EQ(stream.next(), kFull);
+  EXPECT_FALSE(stream.plan.still());
+}
+
 TEST(DecodePlan, IntraRefresh_IsDecodedInFull_FromTheStart) {
   DecodePlan plan({});
   for (Duration t = 0s; t < 20s; t += kFrame) EXPECT_EQ(plan.on_packet({false, t, 1}), kFull);

@@ -354,7 +354,7 @@ Status Session::decode(const PacketPtr& packet) {
 Status Session::decode_alone(const PacketPtr& packet) {
   TRY(picture, video_->decode_alone(packet));
   decoded_ = boot_now();
-  if (!picture) return ok();
+  if (!picture) return carry_out(plan_->on_no_picture(), packet);
   showed_any_ = true;
   looked_at_.push_back(picture->number);
   if (looked_at_.size() > 4) looked_at_.pop_front();

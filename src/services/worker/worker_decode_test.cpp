@@ -84,5 +84,24 @@ TEST_F(DecodeTest, OtherWayOfDecoding_BeginsWithWhatWasKept_WhereItWasStill) {
   EXPECT_TRUE(decodes_more(20));
 }
 
+TEST_F(DecodeTest, KeyframesThatAreNoPicturesByThemselves_AreDecodedWithAllTheOthers) {
+  camera_->keyframe_every = 5;
+  camera_->fields = true;
+  ASSERT_TRUE(is_still(source("a")));
+  EXPECT_TRUE(decodes_more(20));
+  EXPECT_EQ(camera_->alone, 2);
+  EXPECT_EQ(count("a", "errors"), 0);
+}
+
+TEST_F(DecodeTest, KeyframesOnly_OfAStreamWhoseKeyframesAreNoPictures_IsDecodedInFull) {
+  camera_->keyframe_every = 5;
+  camera_->fields = true;
+  Source keyframes = source("a");
+  keyframes.config.decode = camera::Decode::keyframes;
+  make({keyframes});
+  EXPECT_TRUE(eventually(3s, [&] { return count("a", "decoded") > 20; }));
+  EXPECT_EQ(count("a", "errors"), 0);
+}
+
 }  // namespace
 }  // namespace weir::worker

@@ -12,6 +12,8 @@
 //   carry_out(plan.on_packet({packet->key, packet->stream_time, packet->bytes()}), packet);
 //   for each picture that came out, except in a replay those of packets that had been decoded alone:
 //     carry_out(plan.on_motion(moved, picture->stream_time), nullptr);
+//   where a key packet that was decoded alone gave none:
+//     carry_out(plan.on_no_picture(), packet);
 //
 // A camera whose motion gate is off is decoded in full or by keyframes; adaptive needs a verdict on each picture.
 // Pure, but for its own state; one thread only.
@@ -67,6 +69,9 @@ class DecodePlan {
   Step on_packet(const Packet& packet);
   // A picture of `stream_time` showed motion or not; the verdict on a key packet may come after later packets.
   Step on_motion(bool moved, Duration stream_time);
+  // One such packet may be damaged; two in a row are of a stream whose key packets are no pictures by themselves, as
+  // where each field is coded alone. Only the running decoder can tell whether such a stream is decodable.
+  Step on_no_picture();
   // What is kept is decoded after all, whatever it shows: the stream has ended, or is to be decoded otherwise.
   Step catch_up() { return go_full({}); }
   // A new connection: nothing is known of the stream, and nothing is kept.
@@ -99,7 +104,8 @@ class DecodePlan {
   Duration key_or_start_{};              // the last key packet, or the first packet of all
   std::optional<Duration> moved_at_ = {};
   bool still_ = false;
-  bool too_large_ = false;               // a group did not fit: this stream is decoded in full
+  bool full_only_ = false;               // a group did not fit, or key packets are no pictures
+  int blanks_ = 0;                       // key packets in a row that gave no picture
   size_t kept_packets_ = 0, kept_bytes_ = 0;
   std::vector<Kept> kept_keys_ = {};
 };
