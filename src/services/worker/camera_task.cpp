@@ -53,6 +53,7 @@ struct CameraTask::State {
   std::stop_source stop;
   std::atomic<bool> ended = false;
   Pulse pulse;
+  std::atomic<std::int64_t> frames = 0;  // received so far, also on former connections
   // Its thread only.
   bool said_any = false;
   bool substream = false;                          // which stream is dialled
@@ -152,7 +153,11 @@ namespace {
 class Session {
  public:
   Session(CameraTask::State& task, motion::MotionGate& gate)
-      : task_(task), gate_(gate), substream_(task.substream), patience_(task.parts.patience) {}
+      : task_(task),
+        gate_(gate),
+        substream_(task.substream),
+        frames_before_(task.frames),
+        patience_(task.parts.patience) {}
   ~Session() { hang_up(); }
   Session(const Session&) = delete;
 
@@ -180,6 +185,7 @@ class Session {
   CameraTask::State& task_;
   motion::MotionGate& gate_;
   const bool substream_;
+  const std::int64_t frames_before_;
   Duration patience_;
   std::shared_ptr<const Source> source_, followed_;  // in pixels of this stream; as it was configured
   camera::FrameSize size_;
@@ -303,6 +309,7 @@ bool Session::wants_substream() const {
 
 Status Session::take(const PacketPtr& packet) {
   task_.status->received(packet->received, packet->captured);
+  task_.frames = frames_before_ + packet->number + 1;
   if (!first_frame_) {
     first_frame_ = packet->received;
     task_.set_state(StreamState::streaming);
@@ -393,7 +400,8 @@ Status Session::look(const PicturePtr& picture, bool& open) {
 
 void Session::offer(const PicturePtr& picture) {
   if (source_->config.model.detector == "none") return;
-  size_t replaced = task_.parts.scheduler.offer({source_, picture, boot_now() - decoded_, kept_until_});
+  size_t replaced = task_.parts.scheduler.offer(
+      {source_, picture, boot_now() - decoded_, kept_until_, frames_before_ + picture->number});
   task_.status->update([&](CameraView& view) { view.dropped += static_cast<std::int64_t>(replaced); });
 }
 
@@ -407,6 +415,7 @@ CameraTask::CameraTask(Source source, std::shared_ptr<CameraStatus> status, cons
     constexpr Duration kMost = 5s;
     for (Instant until = boot_now() + kMost; before && !before->ended() && !state->stopping() && boot_now() < until;)
       state->wait(5ms);
+    if (before) state->frames = before->state_->frames.load();
     before.reset();
     run(state);
   }).detach();

@@ -132,7 +132,7 @@ class InferencePool::Thread {
       std::lock_guard guard(pool_.mutex_);
       pool_.meter_.count(boot_now());
     }
-    pool_.reporter_.looked(source, picture, kept, status->view(boot_now()).fps, took, work.handled);
+    pool_.reporter_.looked(source, picture, work.frame_id, kept, status->view(boot_now()).fps, took, work.handled);
   }
 
   InferencePool& pool_;

@@ -135,8 +135,8 @@ void Reporter::failed(const Source& source, const restart::StreamError& error, D
                       event.event_id, to_json(event), now, EventKind::error});
 }
 
-void Reporter::looked(const Source& source, const Picture& picture, const std::vector<Detection>& detections,
-                      double fps, double inference_s, Duration handled) {
+void Reporter::looked(const Source& source, const Picture& picture, std::int64_t frame_id,
+                      const std::vector<Detection>& detections, double fps, double inference_s, Duration handled) {
   double e2e_s = seconds(boot_now() - picture.received);
   if (auto known = instruments(source.config.camera)) {
     known->inference.observe(inference_s);
@@ -150,7 +150,7 @@ void Reporter::looked(const Source& source, const Picture& picture, const std::v
                               .tenant = source.config.tenant,
                               .site = source.config.site,
                               .camera = source.config.camera,
-                              .frame_id = picture.number,
+                              .frame_id = frame_id,
                               .fps = fps,
                               .inference_s = inference_s,
                               .e2e_s = e2e_s};

@@ -52,7 +52,7 @@ Worker::~Worker() {
   for (auto& [id, camera] : tasks_) camera.task->stop();
 }
 
-void Worker::start(Source source, std::optional<LeaseGrant> lease) {
+void Worker::start(Source source, std::optional<LeaseGrant> lease, std::shared_ptr<CameraTask> before) {
   CameraId id = source.config.camera;
   auto status = std::make_shared<CameraStatus>(clock_.now());
   {
@@ -62,7 +62,7 @@ void Worker::start(Source source, std::optional<LeaseGrant> lease) {
   reporter_.take_on(id);
   CameraParts parts{open_, dials_, scheduler_, reporter_, settings_.adaptive_keyframe_max_s,
                     settings_.patience};
-  auto task = std::make_shared<CameraTask>(std::move(source), status, parts, ending(id));
+  auto task = std::make_shared<CameraTask>(std::move(source), status, parts, std::move(before));
   tasks_[id] = Camera{task, status, std::move(lease), false, clock_.now() + settings_.summary_interval};
 }
 
@@ -77,11 +77,13 @@ void Worker::add(Source source) {
   } else {
     log::info(found == tasks_.end() ? "source.added" : "source.replaced").with("camera_uuid", id);
     std::optional<LeaseGrant> kept;
+    std::shared_ptr<CameraTask> before = ending(id);
     if (found != tasks_.end()) {
       kept = found->second.lease;
+      before = found->second.task;
       stop_task(id);
     }
-    start(std::move(source), kept);
+    start(std::move(source), kept, std::move(before));
   }
   if (lease) grant(*lease);
 }

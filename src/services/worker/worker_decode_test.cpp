@@ -103,5 +103,32 @@ TEST_F(DecodeTest, KeyframesOnly_OfAStreamWhoseKeyframesAreNoPictures_IsDecodedI
   EXPECT_EQ(count("a", "errors"), 0);
 }
 
+// Under one version of the lease, no two pictures have one number.
+TEST_F(DecodeTest, FrameIds_RiseOverNewConnections_AndOverAnotherAddress) {
+  make({source("a")});
+  auto hears_more = [&] {
+    int before = heard("detections.t.s.a");
+    return eventually(10s, [&] { return heard("detections.t.s.a") > before + 3; });
+  };
+  ASSERT_TRUE(hears_more());
+  camera_->up = false;
+  ASSERT_TRUE(eventually(10s, [&] { return camera_->closed == 1; }));
+  camera_->up = true;
+  ASSERT_TRUE(hears_more());
+  Source elsewhere = source("a");
+  elsewhere.config.rtsp_url = Secret("rtsp://h/elsewhere");
+  worker_->add(elsewhere);
+  ASSERT_TRUE(eventually(10s, [&] { return camera("rtsp://h/elsewhere")->dials == 1; }));
+  ASSERT_TRUE(hears_more());
+  std::int64_t last = -1;
+  std::lock_guard guard(mutex_);
+  for (const OutgoingEvent& event : heard_) {
+    if (event.routing_key != "detections.t.s.a") continue;
+    std::int64_t frame = json::parse_text(event.payload)->at("frame_id").as_int64();
+    EXPECT_GT(frame, last);
+    last = frame;
+  }
+}
+
 }  // namespace
 }  // namespace weir::worker

@@ -34,7 +34,8 @@ struct CameraParts {
 class CameraTask {
  public:
   struct State;  // shared with the thread, which may outlive this
-  // Dials when `before`, which had the camera until now, has hung up: many recorders allow one connection.
+  // Dials when `before`, which had the camera until now, has hung up: many recorders allow one connection. Counts on
+  // where that one ended.
   CameraTask(Source source, std::shared_ptr<CameraStatus> status, const CameraParts& parts,
              std::shared_ptr<CameraTask> before = {});
   ~CameraTask();

@@ -22,8 +22,8 @@ class Reporter {
   void summary(const Source& source, const CameraView& view);
   void failed(const Source& source, const restart::StreamError& error, Duration retry_in);
   // `handled`: the time from the decoder to the detector's queue; waiting for the detector and its own time left out.
-  void looked(const Source& source, const Picture& picture, const std::vector<Detection>& detections, double fps,
-              double inference_s, Duration handled);
+  void looked(const Source& source, const Picture& picture, std::int64_t frame_id,
+              const std::vector<Detection>& detections, double fps, double inference_s, Duration handled);
   // Brings the gauges of a camera up to date; `pipeline_fps` is the shard's.
   void measure(const Source& source, const CameraView& view, Instant now);
   void measure_pipeline(double fps, const PublisherCounters& counters);

@@ -30,6 +30,7 @@ struct Work {
   PicturePtr picture;
   Duration handled{};    // from the decoder to the mailbox
   Instant kept_until{};  // before that, no newer picture replaces it
+  std::int64_t frame_id = 0;  // the picture's number, counted on over connections
 };
 
 class Scheduler {

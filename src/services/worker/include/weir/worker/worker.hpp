@@ -86,7 +86,7 @@ class Worker {
     bool paused = false;
     Instant next_summary{};
   };
-  void start(Source source, std::optional<LeaseGrant> lease);
+  void start(Source source, std::optional<LeaseGrant> lease, std::shared_ptr<CameraTask> before);
   void stop_task(CameraId camera);  // by value: its own key goes with it
   std::shared_ptr<CameraTask> ending(const CameraId& camera) const;
   void look_after(Camera& camera, Instant now);
