@@ -13,14 +13,20 @@ std::string_view to_string(StreamState state) {
 
 void RateMeter::count(Instant at) {
   arrivals_.push_back(at);
-  while (arrivals_.size() > kMost || arrivals_.front() + kWindow < at) arrivals_.pop_front();
+  // The last two stay, however far apart.
+  while (arrivals_.size() > kMost || (arrivals_.size() > 2 && arrivals_.front() + kWindow < at)) arrivals_.pop_front();
 }
 
 double RateMeter::rate(Instant now) const {
   auto first = arrivals_.begin();
   while (first != arrivals_.end() && *first + kWindow < now) ++first;
   auto count = arrivals_.end() - first;
-  if (count < 2) return 0;
+  if (count < 2) {
+    // Slower than the window shows: as the last interval says, until the next picture is overdue.
+    if (arrivals_.size() < 2) return 0;
+    Duration last = arrivals_.back() - *(arrivals_.end() - 2);
+    return now - arrivals_.back() < 2 * last ? 1 / seconds(last) : 0;
+  }
   // n arrivals span n - 1 intervals; the time since the last one counts once it is longer than these were.
   double span = seconds(arrivals_.back() - *first), silence = seconds(now - arrivals_.back());
   double interval = span / static_cast<double>(count - 1);

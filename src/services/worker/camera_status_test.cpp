@@ -20,6 +20,15 @@ TEST(RateMeter, SilentCamera_FallsTowardsZero_AndIsZeroAfterTheWindow) {
   EXPECT_EQ(meter.rate(now + 6s), 0.0);
 }
 
+TEST(RateMeter, SlowCamera_HasTheRateOfItsLastInterval_UntilItIsOverdue) {
+  RateMeter meter;
+  Instant now{};
+  for (int i = 0; i < 3; ++i) meter.count(now += 10s);
+  EXPECT_NEAR(meter.rate(now), 0.1, 1e-6);
+  EXPECT_NEAR(meter.rate(now + 19s), 0.1, 1e-6);
+  EXPECT_EQ(meter.rate(now + 20s), 0.0);
+}
+
 TEST(RateMeter, OneArrival_HasNoRate) {
   RateMeter meter;
   meter.count(Instant{} + 1s);

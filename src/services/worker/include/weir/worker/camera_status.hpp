@@ -17,7 +17,7 @@ namespace weir::worker {
 using event::StreamState;
 std::string_view to_string(StreamState state);
 
-// Pictures a second over the last few seconds.
+// Pictures a second over the last few seconds; where they come more rarely than that, by the last interval.
 class RateMeter {
  public:
   void count(Instant at);
