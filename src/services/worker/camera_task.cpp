@@ -199,6 +199,7 @@ class Session {
   Instant kept_until_{};                // those of a replay, and what comes right after it
   std::optional<Instant> first_frame_;
   bool showed_any_ = false;
+  std::optional<bool> still_;  // as last shown
   restart::StreamError error_;
 };
 
@@ -269,10 +270,11 @@ void Session::measure(const StreamFacts& facts) {
 }
 
 std::shared_ptr<const Source> Session::in_its_pixels(std::shared_ptr<const Source> source) const {
-  if (!substream_ || !task_.main_size || size_.width == 0) return source;
+  if (!substream_ || !task_.main_size) return source;
   auto scaled = std::make_shared<Source>(*source);
   camera::Config& config = scaled->config;
   if (!config.frame_size) config.frame_size = task_.main_size;
+  if (size_.width == 0) return scaled;  // known with its first picture
   int& least = config.motion_gating.min_area_px;
   least = static_cast<int>(std::lround(least * area(size_) / area(*task_.main_size)));
   return scaled;
@@ -316,13 +318,14 @@ Status Session::take(const PacketPtr& packet) {
   }
   TRY(followed, follow_configuration());
   TRY(done, carry_out(plan_->on_packet({packet->key, packet->stream_time, packet->bytes()}), packet));
-  if (packet->key) {
+  bool still = plan_->still(), turned = std::exchange(still_, still) != still;
+  if (packet->key || turned) {
     StreamFacts facts = video_->facts();
     measure(facts);
     auto interval = plan_->keyframe_interval();
     task_.status->update([&](CameraView& view) {
       view.facts = facts;
-      view.decoding = plan_->still() ? "keyframes" : "full";
+      view.decoding = still ? "keyframes" : "full";
       view.keyframe_interval_s = interval ? seconds(*interval) : 0;
     });
   }

@@ -82,6 +82,7 @@ TEST_F(DecodeTest, OtherWayOfDecoding_BeginsWithWhatWasKept_WhereItWasStill) {
   full.config.decode = camera::Decode::full;
   worker_->add(full);
   EXPECT_TRUE(decodes_more(20));
+  EXPECT_EQ(decoding(), "full");
 }
 
 TEST_F(DecodeTest, KeyframesThatAreNoPicturesByThemselves_AreDecodedWithAllTheOthers) {

@@ -156,5 +156,16 @@ TEST_F(SizesTest, LeastAreaOfMotion_IsInPixelsOfTheMainStream_OnTheSubstreamToo)
   EXPECT_TRUE(eventually(10s, [&] { return count("a", "inferred") > before + 10; }));
 }
 
+TEST_F(SizesTest, FirstPictureOfASubstreamThatDoesNotTellItsSize_IsCutAsDrawn) {
+  sub_->late_size = true;
+  Source drawn = with_substream();
+  drawn.config.crop = camera::Crop{100, 100, 320, 240};
+  begin(drawn);
+  ASSERT_TRUE(on_the_substream());
+  auto small = [&](const Eyes::Note& note) { return note.width == sub_->width; };
+  ASSERT_TRUE(eventually(10s, [&] { return std::ranges::any_of(eyes_->notes(), small); }));
+  for (const Eyes::Note& note : eyes_->notes()) EXPECT_EQ(note.region_x, small(note) ? 10 : 100);
+}
+
 }  // namespace
 }  // namespace weir::worker
