@@ -40,6 +40,18 @@ void keep_orders(const Runner& before, Runner& again) {
   if (ordered) again.capacity = before.capacity;
 }
 
+Status may_register_again(const Runner& before, const Runner& again, const TenantId& caller) {
+  bool of_another = !again.tenant.empty() && !before.tenant.empty() && before.tenant != again.tenant;
+  bool of_all = !caller.empty() && before.tenant.empty();
+  return of_another || of_all ? Status(exists_already("runner", "runner_id")) : ok();
+}
+
+Result<Runner> commanded(Result<Runner> seen, const TenantId& caller) {
+  if (seen && !caller.empty() && seen->tenant != caller)
+    return Error{Errc::forbidden, "tenant_token", "this runner serves all tenants: a token bound to one cannot command it"};
+  return seen;
+}
+
 DrainMode drain_mode(std::string_view stored) {
   for (const auto& [mode, name] : kDrainModeNames)
     if (stored == name) return mode;

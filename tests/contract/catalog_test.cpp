@@ -188,6 +188,36 @@ TEST_P(CatalogContract, Heartbeat_IsKept_AnswersTheOrders_AndUnknownRunnersAreNo
   EXPECT_EQ(run(c().list_runners(t1, {}, 10))->size(), 1u);
 }
 
+TEST_P(CatalogContract, RunnerOfAllTenants_IsSeenByEach_AndCommandedByNone) {
+  Runner runner;
+  runner.id = RunnerId::trusted("r1");
+  ASSERT_TRUE(run(c().register_runner(runner, "", {})));
+  EXPECT_EQ(run(c().list_runners(t1, {}, 10))->size(), 1u);
+  EXPECT_TRUE(run(c().show_runner(runner.id, t1)));
+  EXPECT_EQ(run(c().heartbeat(runner.id, t1, {}, 7)).error().reason, "tenant_token");
+  EXPECT_EQ(run(c().change_runner(runner.id, t1, {true})).error().code, Errc::forbidden);
+  EXPECT_EQ(run(c().remove_runner(runner.id, t1)).error().code, Errc::forbidden);
+  Runner bound = runner;
+  bound.tenant = t1;
+  EXPECT_EQ(run(c().register_runner(bound, "", t1)).error().code, Errc::conflict);
+  auto still = run(c().show_runner(runner.id, {}));
+  ASSERT_TRUE(still);
+  EXPECT_TRUE(still->tenant.empty());
+  EXPECT_FALSE(still->cordoned);
+  EXPECT_EQ(still->streams_owned, 0);
+
+  // Whoever is bound to no tenant may bind it; from then on it is that tenant's alone.
+  ASSERT_TRUE(run(c().register_runner(bound, "", {})));
+  EXPECT_TRUE(run(c().register_runner(bound, "", t1)));
+  EXPECT_TRUE(run(c().heartbeat(runner.id, t1, {}, 7)));
+  EXPECT_TRUE(run(c().change_runner(runner.id, t1, {true})));
+  bound.tenant = t2;
+  EXPECT_EQ(run(c().register_runner(bound, "", t2)).error().code, Errc::conflict);
+  EXPECT_EQ(run(c().change_runner(runner.id, t2, {false})).error().code, Errc::not_found);
+  EXPECT_EQ(run(c().remove_runner(runner.id, t2)).error().code, Errc::not_found);
+  EXPECT_TRUE(run(c().remove_runner(runner.id, t1)));
+}
+
 TEST_P(CatalogContract, RunnerWithLeases_CannotBeRemoved) {
   Runner runner;
   runner.id = RunnerId::trusted("r1");

@@ -319,7 +319,15 @@ TEST_P(Tenants, ChangeNothingOfEachOther) {
     EXPECT_EQ(reply.status, 409) << target << reply.text;
     EXPECT_EQ(reply.text.find("blue"), std::string::npos) << reply.text;
   }
+  // A runner of no tenant is everybody's to see, and nobody's to command.
   Talk all(process(), process().token("admin"));
+  ASSERT_EQ(all.post("/v1/runners/register", {{"runner_id", "shared"}}).status, 200);
+  EXPECT_EQ(red.get("/v1/runners/shared").status, 200);
+  EXPECT_EQ(red.patch("/v1/runners/shared", {{"cordoned", true}}).code(), "tenant_token");
+  EXPECT_EQ(red.del("/v1/runners/shared").code(), "tenant_token");
+  Talk alias(process(), process().token("runner", "shared", "red"));
+  EXPECT_EQ(alias.post("/v1/runners/heartbeat", {{"runner_id", "shared"}}).code(), "tenant_token");
+  EXPECT_EQ(alias.post("/v1/runners/register", {{"runner_id", "shared"}}).status, 409);
   EXPECT_EQ(all.get("/v1/cameras/blue-cam").field("enabled"), "true");
   EXPECT_EQ(all.get("/v1/leases/camera/blue-cam").field("runner_id"), "blue-runner");
   EXPECT_EQ(all.get("/v1/runners/blue-runner").field("tenant_id"), "blue");

@@ -340,10 +340,11 @@ Async<Nothing> FakeStore::remove_camera(CameraId id, TenantId tenant) {
   rows_.cameras.erase(at);
   co_return ok();
 }
-Async<Runner> FakeStore::register_runner(Runner runner, std::string will) {
+Async<Runner> FakeStore::register_runner(Runner runner, std::string will, TenantId tenant) {
   auto before = rows_.runners.find(runner.id);
-  if (before != rows_.runners.end() && !runner.tenant.empty() && runner_foreign(runner.tenant, before->second))
-    co_return exists_already("runner", "runner_id");
+  if (before != rows_.runners.end()) {
+    CO_TRY(free, may_register_again(before->second, runner, tenant));
+  }
   if (!runner.boot.empty() && !rows_.boots.emplace(lease::Owner{runner.id, runner.boot}, FakeBoot{will}).second)
     co_return Error{Errc::conflict, "boot_known", "this boot_id was registered before"};
   runner.said_capacity = runner.capacity;
@@ -356,6 +357,7 @@ Async<Runner> FakeStore::register_runner(Runner runner, std::string will) {
 Async<RunnerOrders> FakeStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) {
   auto at = rows_.runners.find(id);
   if (at == rows_.runners.end() || runner_foreign(tenant, at->second)) co_return no_such("runner", "runner_id");
+  CO_TRY(own, commanded(at->second, tenant));
   at->second.heartbeat = body;
   at->second.streams_owned = streams_owned;
   at->second.last_heartbeat = clock_();
@@ -376,6 +378,7 @@ Async<Runner> FakeStore::show_runner(RunnerId id, TenantId tenant) {
 Async<Runner> FakeStore::change_runner(RunnerId id, TenantId tenant, RunnerChange change) {
   auto at = rows_.runners.find(id);
   if (at == rows_.runners.end() || runner_foreign(tenant, at->second)) co_return no_such("runner", "runner_id");
+  CO_TRY(own, commanded(at->second, tenant));
   if (change.cordoned) at->second.cordoned = *change.cordoned;
   if (change.drain) at->second.drain = *change.drain;
   if (change.capacity) at->second.capacity = *change.capacity;
@@ -384,6 +387,7 @@ Async<Runner> FakeStore::change_runner(RunnerId id, TenantId tenant, RunnerChang
 Async<Nothing> FakeStore::remove_runner(RunnerId id, TenantId tenant) {
   auto at = rows_.runners.find(id);
   if (at == rows_.runners.end() || runner_foreign(tenant, at->second)) co_return no_such("runner", "runner_id");
+  CO_TRY(own, commanded(at->second, tenant));
   if (held_by(id) > 0) co_return not_empty("runner", "leases");
   rows_.runners.erase(at);
   co_return ok();

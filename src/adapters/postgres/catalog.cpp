@@ -241,13 +241,13 @@ Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId&
   return ok();
 }
 
-Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const LeaseLimits& limits) {
+Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const TenantId& tenant,
+                               const LeaseLimits& limits) {
   Transaction tx(c);
   c.query("SELECT 1 FROM runners WHERE runner_id = $1::text FOR UPDATE", Params() << runner.id);
   runner.said_capacity = runner.capacity;
   if (auto before = show_runner(c, runner.id, {}, limits)) {
-    if (!runner.tenant.empty() && !before->tenant.empty() && before->tenant != runner.tenant)
-      return exists_already("runner", "runner_id");
+    TRY(free, may_register_again(*before, runner, tenant));
     keep_orders(*before, runner);
   }
   if (!runner.boot.empty()) {
@@ -268,14 +268,22 @@ Result<Runner> register_runner(Connection& c, Runner runner, const std::string& 
   return show_runner(c, runner.id, {}, limits);
 }
 
+namespace {
+// Why there was none that the caller may command.
+Error no_commanded(Connection& c, const RunnerId& id, const TenantId& tenant, const LeaseLimits& limits) {
+  auto seen = commanded(show_runner(c, id, tenant, limits), tenant);
+  return seen ? no_such("runner", "runner_id") : std::move(seen).error();
+}
+}  // namespace
+
 Result<RunnerOrders> heartbeat(Connection& c, const RunnerId& id, const TenantId& tenant,
-                               const boost::json::object& body, int streams_owned) {
+                               const boost::json::object& body, int streams_owned, const LeaseLimits& limits) {
   Rows rows = c.query(
       "UPDATE runners r SET heartbeat = $3::text, streams_owned = $4::int, heartbeat_at = m.now, last_heartbeat = m.clock"
-      " FROM weir_moment m WHERE r.runner_id = $1::text AND ($2::text = '' OR r.tenant_id IN ('', $2))"
+      " FROM weir_moment m WHERE r.runner_id = $1::text AND ($2::text = '' OR r.tenant_id = $2)"
       " RETURNING r.cordoned, r.drain, r.capacity",
       Params() << id << tenant << json::to_text(body) << streams_owned);
-  if (rows.size() == 0) return no_such("runner", "runner_id");
+  if (rows.size() == 0) return no_commanded(c, id, tenant, limits);
   return RunnerOrders{rows.flag(0, 0), drain_mode(rows.view(0, 1)), static_cast<int>(rows.integer(0, 2))};
 }
 
@@ -302,16 +310,16 @@ Result<Runner> change_runner(Connection& c, const RunnerId& id, const TenantId& 
   Rows rows = c.query(
       "UPDATE runners SET cordoned = coalesce(nullif($3::text, '')::boolean, cordoned),"
       " drain = coalesce(nullif($4::text, ''), drain), capacity = coalesce(nullif($5::int, -1), capacity)"
-      " WHERE runner_id = $1::text AND ($2::text = '' OR tenant_id IN ('', $2)) RETURNING 1",
+      " WHERE runner_id = $1::text AND ($2::text = '' OR tenant_id = $2) RETURNING 1",
       Params() << id << tenant << (change.cordoned ? (*change.cordoned ? "t" : "f") : "")
                << (change.drain ? std::string(json::write_value(*change.drain).as_string()) : std::string())
                << change.capacity.value_or(-1));
-  if (rows.size() == 0) return no_such("runner", "runner_id");
+  if (rows.size() == 0) return no_commanded(c, id, tenant, limits);
   return show_runner(c, id, tenant, limits);
 }
 
 Result<Nothing> remove_runner(Connection& c, const RunnerId& id, const TenantId& tenant, const LeaseLimits& limits) {
-  TRY(runner, show_runner(c, id, tenant, limits));
+  TRY(runner, commanded(show_runner(c, id, tenant, limits), tenant));
   if (runner.leases_held > 0) return not_empty("runner", "leases");
   c.query("DELETE FROM runners WHERE runner_id = $1::text", Params() << id);
   return ok();

@@ -24,9 +24,10 @@ Result<CameraRecord> edit_camera(Connection& c, const CameraId& id, const Tenant
                                  const Catalog::CameraEdit& change, const LeaseLimits& limits);
 Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId& tenant, const LeaseLimits& limits);
 Result<int> count_crash(Connection& c, const CameraId& id, const TenantId& tenant);
-Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const LeaseLimits& limits);
+Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const TenantId& tenant,
+                               const LeaseLimits& limits);
 Result<RunnerOrders> heartbeat(Connection& c, const RunnerId& id, const TenantId& tenant,
-                               const boost::json::object& body, int streams_owned);
+                               const boost::json::object& body, int streams_owned, const LeaseLimits& limits);
 std::vector<Runner> list_runners(Connection& c, const TenantId& tenant, const RunnerId& after, int limit,
                                  const LeaseLimits& limits);
 Result<Runner> show_runner(Connection& c, const RunnerId& id, const TenantId& tenant, const LeaseLimits& limits);

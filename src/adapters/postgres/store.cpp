@@ -207,12 +207,15 @@ Async<Nothing> PostgresStore::remove_camera(CameraId id, TenantId tenant) {
 Async<int> PostgresStore::count_crash(CameraId id, TenantId tenant) {
   return state_->call<int>([=](C& c) { return postgres::count_crash(c, id, tenant); });
 }
-Async<Runner> PostgresStore::register_runner(Runner runner, std::string will) {
-  return state_->call<Runner>([=, limits = state_->config.limits](C& c) { return postgres::register_runner(c, runner, will, limits); });
+Async<Runner> PostgresStore::register_runner(Runner runner, std::string will, TenantId tenant) {
+  return state_->call<Runner>(
+      [=, limits = state_->config.limits](C& c) { return postgres::register_runner(c, runner, will, tenant, limits); });
 }
 Async<RunnerOrders> PostgresStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
                                              int streams_owned) {
-  return state_->call<RunnerOrders>([=](C& c) { return postgres::heartbeat(c, id, tenant, body, streams_owned); });
+  return state_->call<RunnerOrders>([=, limits = state_->config.limits](C& c) {
+    return postgres::heartbeat(c, id, tenant, body, streams_owned, limits);
+  });
 }
 Async<std::vector<Runner>> PostgresStore::list_runners(TenantId tenant, RunnerId after, int limit) {
   return state_->call<std::vector<Runner>>(

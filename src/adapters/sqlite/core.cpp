@@ -380,12 +380,11 @@ Result<Nothing> Core::remove_camera(const CameraId& id, const TenantId& tenant) 
   return ok();
 }
 
-Result<Runner> Core::register_runner(Runner runner, const std::string& will_sha256) {
+Result<Runner> Core::register_runner(Runner runner, const std::string& will_sha256, const TenantId& tenant) {
   tick();
   runner.said_capacity = runner.capacity;
   if (auto before = Reader(db_).show_runner(runner.id, {}, now(), limits_.runner_live)) {
-    if (!runner.tenant.empty() && !before->tenant.empty() && before->tenant != runner.tenant)
-      return exists_already("runner", "runner_id");
+    TRY(free, may_register_again(*before, runner, tenant));
     keep_orders(*before, runner);
   }
   if (!runner.boot.empty()) {
@@ -410,14 +409,17 @@ Result<RunnerOrders> Core::heartbeat(const RunnerId& id, const TenantId& tenant,
   tick();
   Query q = db_->query(
       "UPDATE runners SET heartbeat = ?3, streams_owned = ?4, heartbeat_at = ?5, last_heartbeat = ?6 "
-      "WHERE runner_id = ?1 AND (?2 = '' OR tenant_id IN ('', ?2)) RETURNING cordoned, drain, capacity");
+      "WHERE runner_id = ?1 AND (?2 = '' OR tenant_id = ?2) RETURNING cordoned, drain, capacity");
   q << id << tenant << json::to_text(body) << streams_owned << now() << clock_();
-  if (!q.next()) return no_such("runner", "runner_id");
+  if (!q.next()) {
+    TRY(seen, commanded(Reader(db_).show_runner(id, tenant, now(), limits_.runner_live), tenant));
+    return no_such("runner", "runner_id");
+  }
   return RunnerOrders{q.integer(0) != 0, drain_mode(q.text(1)), static_cast<int>(q.integer(2))};
 }
 
 Result<Runner> Core::change_runner(const RunnerId& id, const TenantId& tenant, const RunnerChange& change) {
-  TRY(runner, Reader(db_).show_runner(id, tenant, now(), limits_.runner_live));
+  TRY(runner, commanded(Reader(db_).show_runner(id, tenant, now(), limits_.runner_live), tenant));
   if (change.cordoned) runner.cordoned = *change.cordoned;
   if (change.drain) runner.drain = *change.drain;
   if (change.capacity) runner.capacity = *change.capacity;
@@ -428,7 +430,7 @@ Result<Runner> Core::change_runner(const RunnerId& id, const TenantId& tenant, c
 }
 
 Result<Nothing> Core::remove_runner(const RunnerId& id, const TenantId& tenant) {
-  TRY(runner, Reader(db_).show_runner(id, tenant, now(), limits_.runner_live));
+  TRY(runner, commanded(Reader(db_).show_runner(id, tenant, now(), limits_.runner_live), tenant));
   if (runner.leases_held > 0) return not_empty("runner", "leases");
   Query q = db_->query("DELETE FROM runners WHERE runner_id = ?");
   q << id;

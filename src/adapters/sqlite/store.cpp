@@ -301,8 +301,8 @@ Async<Nothing> SqliteStore::remove_camera(CameraId id, TenantId tenant) {
 Async<int> SqliteStore::count_crash(CameraId id, TenantId tenant) {
   return state_->write<int>([=](Core& c) { return c.count_crash(id, tenant); });
 }
-Async<Runner> SqliteStore::register_runner(Runner runner, std::string will_sha256) {
-  return state_->write<Runner>([=](Core& c) { return c.register_runner(runner, will_sha256); });
+Async<Runner> SqliteStore::register_runner(Runner runner, std::string will_sha256, TenantId tenant) {
+  return state_->write<Runner>([=](Core& c) { return c.register_runner(runner, will_sha256, tenant); });
 }
 Async<RunnerOrders> SqliteStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
                                            int streams_owned) {

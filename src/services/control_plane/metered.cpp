@@ -168,8 +168,8 @@ Catalog::Async<Nothing> MeteredCatalog::remove_camera(CameraId id, TenantId tena
 Catalog::Async<int> MeteredCatalog::count_crash(CameraId id, TenantId tenant) {
   return count_crash_.time(inner_.count_crash(std::move(id), std::move(tenant)));
 }
-Catalog::Async<Runner> MeteredCatalog::register_runner(Runner runner, std::string will_sha256) {
-  return register_runner_.time(inner_.register_runner(std::move(runner), std::move(will_sha256)));
+Catalog::Async<Runner> MeteredCatalog::register_runner(Runner runner, std::string will_sha256, TenantId tenant) {
+  return register_runner_.time(inner_.register_runner(std::move(runner), std::move(will_sha256), std::move(tenant)));
 }
 Catalog::Async<RunnerOrders> MeteredCatalog::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
                                                        int streams_owned) {

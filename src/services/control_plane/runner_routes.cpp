@@ -36,7 +36,8 @@ Reply register_runner(Plane& plane, net::Request& request, const Caller& caller)
     will = Secret(random_hex(kWillBytes));
     will_sha256 = net::sha256_hex(will.reveal());
   }
-  CO_TRY(known, co_await plane.catalog.register_runner(std::move(runner), std::move(will_sha256)));
+  TenantId asking = caller.tenant;
+  CO_TRY(known, co_await plane.catalog.register_runner(std::move(runner), std::move(will_sha256), std::move(asking)));
   log::info("runner.registered")
       .with("runner_id", known.id)
       .with("boot_id", known.boot)

@@ -123,7 +123,7 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
     CameraRecord* record = find(id, tenant);
     co_return record != nullptr ? Result<int>(++record->crashes) : missing<int>();
   }
-  Answer<Runner> register_runner(Runner runner, std::string will) override {
+  Answer<Runner> register_runner(Runner runner, std::string will, TenantId) override {
     co_return on_register ? on_register(runner, will) : missing<Runner>();
   }
   Answer<RunnerOrders> heartbeat(RunnerId id, TenantId, boost::json::object body, int streams) override {

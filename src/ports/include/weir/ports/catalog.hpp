@@ -1,7 +1,8 @@
 // Catalog: tenants, sites, cameras and runners: what should be, and who could do it.
 //
 // Tenant-scoped callers pass their tenant; an empty one means all. An id that another tenant has answers `conflict`
-// without detail on creation and `not_found` otherwise. Loop thread only.
+// without detail on creation and `not_found` otherwise. A runner of no tenant serves all: every tenant may see it, and
+// none may command it. Loop thread only.
 #pragma once
 
 #include "weir/base/ids.hpp"
@@ -87,6 +88,10 @@ boost::json::object write_about(const Runner& runner);
 void read_about(const boost::json::value& about, Runner& runner);
 // A runner that registers again is under the orders that an operator gave to its earlier self.
 void keep_orders(const Runner& before, Runner& again);
+// An id stays its tenant's. Only a caller without a tenant binds a runner of no tenant to one, or frees one that is bound.
+Status may_register_again(const Runner& before, const Runner& again, const TenantId& caller);
+// The runner that a caller saw, if the caller may command it: what it sees and is not its tenant's belongs to all.
+Result<Runner> commanded(Result<Runner> seen, const TenantId& caller);
 
 // Errors that every store says in the same words.
 Error no_such(std::string_view what, std::string_view field);     // "camera" → camera_not_found
@@ -139,8 +144,9 @@ class Catalog {
   // One more crash under the present configuration; how many there are now.
   virtual Async<int> count_crash(CameraId id, TenantId tenant) = 0;
 
-  // Registers or registers again; flags set by an operator survive. `will_sha256` is kept with the boot.
-  virtual Async<Runner> register_runner(Runner runner, std::string will_sha256) = 0;
+  // Registers or registers again; flags set by an operator survive. `will_sha256` is kept with the boot, `tenant` is the
+  // caller's.
+  virtual Async<Runner> register_runner(Runner runner, std::string will_sha256, TenantId tenant = {}) = 0;
   virtual Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
                                         int streams_owned) = 0;
   virtual Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) = 0;

@@ -62,7 +62,7 @@ class PostgresStore final : public LeaseStore, public Catalog, public EventLog, 
   Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override;
   Async<Nothing> remove_camera(CameraId id, TenantId tenant) override;
   Async<int> count_crash(CameraId id, TenantId tenant) override;
-  Async<Runner> register_runner(Runner runner, std::string will_sha256) override;
+  Async<Runner> register_runner(Runner runner, std::string will_sha256, TenantId tenant) override;
   Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
   Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override;
   Async<Runner> show_runner(RunnerId id, TenantId tenant) override;

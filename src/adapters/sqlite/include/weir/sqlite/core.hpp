@@ -62,7 +62,7 @@ class Core {
   Result<CameraRecord> edit_camera(const CameraId& id, const TenantId& tenant, const Catalog::CameraEdit& change);
   Result<Nothing> remove_camera(const CameraId& id, const TenantId& tenant);
   Result<int> count_crash(const CameraId& id, const TenantId& tenant);
-  Result<Runner> register_runner(Runner runner, const std::string& will_sha256);
+  Result<Runner> register_runner(Runner runner, const std::string& will_sha256, const TenantId& tenant = {});
   Result<RunnerOrders> heartbeat(const RunnerId& id, const TenantId& tenant, const boost::json::object& body,
                                  int streams_owned);
   Result<Runner> change_runner(const RunnerId& id, const TenantId& tenant, const RunnerChange& change);
