@@ -33,6 +33,12 @@ const Family* family_of(std::string_view topic, std::string_view key) {
 
 std::string_view last_word(std::string_view key) { return key.substr(key.rfind('.') + 1); }
 
+// lease.<what>.<tenant>.<site>.<camera>, and so for cameras.
+bool key_is_of(std::string_view key, const TenantId& tenant) {
+  std::string_view rest = key.substr(key.find('.', key.find('.') + 1) + 1);
+  return std::ranges::count(key, '.') == 4 && rest.starts_with(event::routing_word(tenant.str()) + ".");
+}
+
 // One item of the batch, looked at field by field.
 class Item {
  public:
@@ -98,12 +104,17 @@ class Item {
     auto refuse = [&](std::string_view who) {
       return Error{Errc::forbidden, "not_yours", fmt::format("{}: such events are published by {} only", path_, who)};
     };
-    if (family.about == About::all) return caller.role == Role::admin ? ok() : refuse("an administrator");
+    if (family.about == About::all) {
+      if (caller.role != Role::admin) return refuse("an administrator");
+      bool own = caller.tenant.empty() ||
+                 (key_is_of(key, caller.tenant) && same(said, "tenant_id", caller.tenant.str(), false));
+      return own ? ok() : refuse("an administrator of that tenant, or of all");
+    }
     if (family.about == About::camera) {
       if (!speaks) return refuse("whoever holds the camera");
       return same(said, "runner_id", caller.sub, false);
     }
-    if (caller.role != Role::runner || last_word(key) != event::routing_word(caller.sub))
+    if (caller.role != Role::runner || key != event::heartbeat_key(RunnerId::trusted(caller.sub)))
       return refuse("the runner itself");
     return same(said, "runner_id", caller.sub, true);
   }

@@ -1,0 +1,83 @@
+#include "scripted_keys.hpp"
+#include "scripted_store.hpp"
+#include "weir/control_plane/control_plane.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+
+#include <gtest/gtest.h>
+
+namespace weir::control_plane {
+namespace {
+
+using net::Role;
+
+class Publishing : public testing::Test {
+ protected:
+  Publishing() {
+    store_.up = true;
+    store_.on_append = [](const std::vector<OutgoingEvent>& events, const EventSpeaker&) {
+      return std::vector<Confirmation>(events.size(), Confirmation::accepted);
+    };
+    plane_.add_routes(router_);
+  }
+  static json::object item(const std::string& topic, const std::string& key, json::object payload) {
+    payload["event_id"] = "e";
+    return {{"topic", topic}, {"routing_key", key}, {"event_id", "e"}, {"payload", std::move(payload)}};
+  }
+  static json::object control(const std::string& key, json::object payload = {}) {
+    return item("control.topic", key, std::move(payload));
+  }
+  // "accepted", or the code of the refusal.
+  std::string publish(json::array items, Role role, const std::string& sub, const std::string& tenant = "") {
+    net::Request request;
+    request.method = net::Method::post;
+    request.path = "/v1/events/batch";
+    request.body = json::to_text(json::object{{"items", std::move(items)}});
+    net::Claims claims{sub, role, TenantId::trusted(tenant)};
+    claims.expires = clock_.wall() + 1h;
+    request.headers["authorization"] = "Bearer " + key_.sign(claims).reveal();
+    auto match = router_.find(request.method, request.path, request);
+    std::optional<net::Response> response;
+    auto run = [&]() -> boost::asio::awaitable<void> { response = co_await (*match->handler)(request); };
+    boost::asio::co_spawn(io_, run(), [](std::exception_ptr failure) { EXPECT_FALSE(failure); });
+    clock_.run(clock_.now() + 10ms);
+    if (!response) return "nothing";
+    json::value body = *json::parse_text(response->body);
+    if (response->status != 200) return std::string(body.at("error").at("code").as_string());
+    return std::string(body.at("items").at(0).at("result").as_string());
+  }
+
+  boost::asio::io_context io_;
+  VirtualClock clock_{io_};
+  net::Metrics metrics_;
+  ScriptedStore store_;
+  ScriptedKeys keys_;
+  net::TokenKey key_ = *net::TokenKey::create(Secret(std::string(32, 'k')));
+  ControlPlane plane_{store_, store_, store_, keys_, clock_, key_, metrics_, ControlPlaneSettings{}};
+  net::Router router_;
+};
+
+TEST_F(Publishing, ATenantsAdministrator_TellsNothingAboutOtherTenants) {
+  auto as_red = [&](json::object event) { return publish({std::move(event)}, Role::admin, "a", "red"); };
+  EXPECT_EQ(as_red(control("lease.revoked.red.s.c", {{"tenant_id", "red"}})), "accepted");
+  EXPECT_EQ(as_red(control("camera.deleted.red.s.c")), "accepted");
+  EXPECT_EQ(as_red(control("camera.deleted.blue.s.c")), "not_yours");
+  EXPECT_EQ(as_red(control("camera.deleted.red.s.c", {{"tenant_id", "blue"}})), "not_yours");
+  EXPECT_EQ(as_red(control("lease.revoked.redder.s.c")), "not_yours");
+  EXPECT_EQ(as_red(control("lease.revoked.blue.s.red.s.c")), "not_yours");
+  EXPECT_EQ(as_red(control("lease.revoked.red.blue.s.c")), "not_yours") << "a pattern may count from the end";
+  EXPECT_EQ(as_red(control("lease.red")), "not_yours");
+  EXPECT_EQ(publish({control("camera.deleted.blue.s.c", {{"tenant_id", "blue"}})}, Role::admin, "a"), "accepted");
+}
+
+TEST_F(Publishing, ARunnersHeartbeat_HasItsOwnKey) {
+  auto beat = [&](const std::string& key) {
+    return publish({item("status.topic", key, {{"runner_id", "r.1"}})}, Role::runner, "r.1");
+  };
+  EXPECT_EQ(beat("runner.heartbeat.r_1"), "accepted");
+  EXPECT_EQ(beat("runner.heartbeat.victim.r_1"), "not_yours");
+  EXPECT_EQ(beat("runner.heartbeat.r_2"), "not_yours");
+}
+
+}  // namespace
+}  // namespace weir::control_plane
