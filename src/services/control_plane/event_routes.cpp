@@ -4,6 +4,8 @@
 #include "weir/control_plane/plane.hpp"
 #include "weir/control_plane/request.hpp"
 
+#include <unordered_set>
+
 namespace weir::control_plane {
 
 namespace asio = boost::asio;
@@ -15,21 +17,27 @@ constexpr Roles kPublishers = {net::Role::admin, net::Role::runner, net::Role::w
 
 // ---- publishing ----
 
-// Only the store knows where a camera stands. A camera that does not exist is the fence's business.
-asio::awaitable<Status> check_keys(Plane& plane, std::span<const OutgoingEvent> events) {
+// Only the store knows where a camera stands. A camera that does not exist, or not for this caller, is the fence's
+// business: the two get the same answer.
+asio::awaitable<Status> check_keys(Plane& plane, std::span<const OutgoingEvent> events, const TenantId& tenant) {
+  std::unordered_set<CameraId> unknown;
   for (size_t i = 0; i < events.size(); ++i) {
-    if (!events[i].stamp) continue;
+    if (!events[i].stamp || unknown.contains(events[i].stamp->camera)) continue;
     CameraId camera = events[i].stamp->camera;
     const event::Place* place = plane.places.find(camera, plane.clock.now());
     if (place == nullptr) {
       CameraId asked = camera;
       TenantId any;
       auto seen = co_await plane.leases.show(std::move(asked), std::move(any));
-      if (!seen && seen.error().code == Errc::not_found) continue;
+      if (!seen && seen.error().code == Errc::not_found) {
+        unknown.insert(std::move(camera));
+        continue;
+      }
       if (!seen) co_return std::move(seen).error();
       event::Place found{seen->row.tenant, seen->row.site, std::move(camera)};
       place = plane.places.keep(std::move(found), plane.clock.now());
     }
+    if (!tenant.empty() && place->tenant != tenant) continue;
     CO_TRY(own, fits_place(events[i], *place, i));
   }
   co_return ok();
@@ -50,7 +58,7 @@ void record(Plane& plane, std::span<const Confirmation> answers, const Caller& c
 Reply publish(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(body, body_value(request));
   CO_TRY(events, read_events(body, caller));
-  CO_TRY(own, co_await check_keys(plane, events));
+  CO_TRY(own, co_await check_keys(plane, events, caller.tenant));
   EventSpeaker speaker;
   if (caller.role != net::Role::admin) speaker.runner = RunnerId::trusted(caller.sub);
   speaker.boot = caller.boot;

@@ -27,6 +27,25 @@ class Publishing : public testing::Test {
   static json::object control(const std::string& key, json::object payload = {}) {
     return item("control.topic", key, std::move(payload));
   }
+  static json::object seen(const std::string& camera, const std::string& tenant) {
+    json::object event = item("detections.topic", fmt::format("detections.{}.s.{}", tenant, camera),
+                              {{"camera_uuid", camera}, {"lease_version", 7}});
+    event["camera_uuid"] = camera;
+    event["lease_version"] = 7;
+    return event;
+  }
+  void stand(const std::string& camera, const std::string& tenant) {
+    places_[CameraId::trusted(camera)] = TenantId::trusted(tenant);
+    store_.on_show = [this](const CameraId& asked) -> Result<LeaseView> {
+      ++looked_;
+      if (!places_.contains(asked)) return no_such("camera", "camera_uuid");
+      LeaseView view;
+      view.row.camera = asked;
+      view.row.tenant = places_.at(asked);
+      view.row.site = SiteId::trusted("s");
+      return view;
+    };
+  }
   // "accepted", or the code of the refusal.
   std::string publish(json::array items, Role role, const std::string& sub, const std::string& tenant = "") {
     net::Request request;
@@ -47,6 +66,8 @@ class Publishing : public testing::Test {
     return std::string(body.at("items").at(0).at("result").as_string());
   }
 
+  std::map<CameraId, TenantId> places_;
+  int looked_ = 0;
   boost::asio::io_context io_;
   VirtualClock clock_{io_};
   net::Metrics metrics_;
@@ -77,6 +98,29 @@ TEST_F(Publishing, ARunnersHeartbeat_HasItsOwnKey) {
   EXPECT_EQ(beat("runner.heartbeat.r_1"), "accepted");
   EXPECT_EQ(beat("runner.heartbeat.victim.r_1"), "not_yours");
   EXPECT_EQ(beat("runner.heartbeat.r_2"), "not_yours");
+}
+
+TEST_F(Publishing, AnotherTenantsCamera_IsAnsweredAsOneThatDoesNotExist) {
+  stand("mine", "red");
+  stand("theirs", "blue");
+  store_.on_append = [](const std::vector<OutgoingEvent>&, const EventSpeaker& speaker) {
+    EXPECT_EQ(speaker.tenant.str(), "red");
+    return std::vector<Confirmation>(1, Confirmation::stale);
+  };
+  auto as_red = [&](json::object event) { return publish({std::move(event)}, Role::runner, "r", "red"); };
+  EXPECT_EQ(as_red(seen("none", "red")), "stale");
+  EXPECT_EQ(as_red(seen("theirs", "red")), "stale");
+  EXPECT_EQ(as_red(seen("theirs", "blue")), "stale") << "nor from what is remembered";
+  EXPECT_EQ(as_red(seen("mine", "blue")), "bad_field");
+  EXPECT_EQ(publish({seen("theirs", "red")}, Role::runner, "r"), "bad_field");
+}
+
+TEST_F(Publishing, ABatch_LooksUpEachCameraOnce) {
+  stand("known", "red");
+  json::array items;
+  for (int i = 0; i < 300; ++i) items.push_back(seen(i % 3 == 0 ? "known" : i % 3 == 1 ? "none" : "no-other", "red"));
+  EXPECT_EQ(publish(std::move(items), Role::runner, "r"), "accepted");
+  EXPECT_EQ(looked_, 3);
 }
 
 }  // namespace
