@@ -341,6 +341,9 @@ TEST_F(Announcements, NobodyElse_MayUseTheirIds) {
 TEST_F(Announcements, Crashes_AreCounted_UnderThePresentConfiguration) {
   json::object camera = ask(Method::post, "/v1/cameras", kCamera);
   EXPECT_EQ(camera.at("crashes"), json::value(0));
+  LeaseView lease;
+  lease.row.owner = {RunnerId::trusted("r-1"), BootId::trusted("b-2")};
+  store_.on_show = [&](const CameraId&) { return lease; };
   auto crash = [&](const std::string& more) {
     return ask(Method::post, "/v1/cameras/c-1/crashes", R"({"runner_id":"r-1","boot_id":"b-1")" + more + "}",
                net::Role::runner);
@@ -349,8 +352,14 @@ TEST_F(Announcements, Crashes_AreCounted_UnderThePresentConfiguration) {
   std::string version(camera.at("config_version").as_string());
   EXPECT_EQ(crash(R"(,"config_version":")" + version + "\"").at("crashes"), json::value(2));
   EXPECT_EQ(crash(R"(,"config_version":"another")").at("crashes"), json::value(2));
+  lease.row.owner = {RunnerId::trusted("r-2"), BootId::trusted("b-3")};
+  EXPECT_EQ(crash("").at("crashes"), json::value(2)) << "another runner's camera";
+  lease.row.previous = lease::Tenure{BootId::trusted("b-2"), {}};
+  EXPECT_EQ(crash("").at("crashes"), json::value(2));
   EXPECT_EQ(ask(Method::get, "/v1/cameras/c-1", "", net::Role::runner).at("crashes"), json::value(2));
   EXPECT_FALSE(ask(Method::get, "/v1/cameras/c-1", "", net::Role::viewer).contains("crashes"));
+  lease.row.previous->boot = BootId::trusted("b-1");
+  EXPECT_EQ(crash("").at("crashes"), json::value(3)) << "the crash cost it the lease";
   ask(Method::patch, "/v1/cameras/c-1", R"({"max_fps":3})");
   EXPECT_EQ(ask(Method::get, "/v1/cameras/c-1").at("crashes"), json::value(0));
 }

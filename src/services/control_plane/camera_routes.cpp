@@ -148,17 +148,25 @@ void fields(V& v, CrashReport& r) {
   v.optional("config_version", r.config_version);
 }
 
+// Nobody else's worker can have died of the camera. The crash may have cost its runner the lease, so the tenure before
+// counts too; its boot is all that is kept of it.
+bool had_the_camera(const CrashReport& report, const lease::LeaseRow& row) {
+  return row.owner.runner == report.runner || (row.previous && row.previous->boot == report.boot);
+}
+
 // A worker died of this camera. A crash under a configuration that was replaced since says nothing about the new one.
 Reply count_crash(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(place, place_of(request, caller));
   CO_TRY(id, path_id<CameraId>(request));
   CO_TRY(report, body_as<CrashReport>(request));
   CO_TRY(own, speaks_for(caller, report.runner));
-  CameraId looked = id, counted = id;
-  TenantId tenant = place.tenant, again = place.tenant;
+  CameraId looked = id, leased = id, counted = id;
+  TenantId tenant = place.tenant, same = place.tenant, again = place.tenant;
   CO_TRY(record, co_await plane.catalog.show_camera(std::move(looked), std::move(tenant)));
+  CO_TRY(lease, co_await plane.leases.show(std::move(leased), std::move(same)));
   int crashes = record.crashes;
-  if (report.config_version.empty() || report.config_version == config_version(record)) {
+  bool present = report.config_version.empty() || report.config_version == config_version(record);
+  if (present && had_the_camera(report, lease.row)) {
     CO_TRY(now, co_await plane.catalog.count_crash(std::move(counted), std::move(again)));
     crashes = now;
     log::warn("camera.crashed_worker")
