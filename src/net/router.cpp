@@ -60,7 +60,8 @@ bool matches(const std::vector<std::string>& pattern, const Segments& path) {
   return true;
 }
 
-// Shorter patterns first, and a word before a {name} at the same place: "/v1/leases/events" beats "/v1/leases/{id}".
+// Shorter patterns first, and a word before a {name} at the same place: "/v1/leases/events" beats "/v1/leases/{id}", with
+// every method: what a word names is nobody's id.
 bool before(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   if (a.size() != b.size()) return a.size() < b.size();
   return std::ranges::lexicographical_compare(a, b, {}, is_param, is_param);
@@ -101,18 +102,19 @@ auto of_length(const Routes& routes, size_t length) {
 
 Result<Router::Match> Router::find(Method method, std::string_view raw_path, Request& request) const {
   Segments path = split_request(raw_path);
-  bool known = false;
+  const Route* known = nullptr;
   if (!path.too_many) {
     for (const Route& route : of_length(routes_, path.count)) {
+      if (known != nullptr && before(known->segments, route.segments)) break;
       bool right_method = answers(route.method, method);
-      if ((known && !right_method) || !matches(route.segments, path)) continue;
-      known = true;
+      if ((known != nullptr && !right_method) || !matches(route.segments, path)) continue;
+      known = &route;
       if (!right_method) continue;
       TRY(filled, fill_params(route.segments, path, request));
       return Match{&route.handler, &route.pattern};
     }
   }
-  if (known)
+  if (known != nullptr)
     return Error{Errc::not_found, "method_not_allowed",
                  fmt::format("this path does not answer {}; see the Allow header", to_string(method))};
   return Error{Errc::not_found, "not_found", "there is nothing at this path"};
@@ -121,15 +123,16 @@ Result<Router::Match> Router::find(Method method, std::string_view raw_path, Req
 std::string Router::allowed(std::string_view raw_path) const {
   Segments path = split_request(raw_path);
   std::array<bool, 8> seen{};
-  bool known = false;
+  const Route* known = nullptr;
   if (!path.too_many) {
     for (const Route& route : of_length(routes_, path.count)) {
+      if (known != nullptr && before(known->segments, route.segments)) break;
       if (!matches(route.segments, path)) continue;
-      known = true;
+      known = &route;
       seen[static_cast<size_t>(route.method)] = true;
     }
   }
-  if (!known) return {};
+  if (known == nullptr) return {};
   if (seen[static_cast<size_t>(Method::get)]) seen[static_cast<size_t>(Method::head)] = true;
   seen[static_cast<size_t>(Method::options)] = true;
   std::string out;

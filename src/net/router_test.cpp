@@ -12,7 +12,10 @@ Router usual() {
   router.add(Method::get, "/", nothing);
   router.add(Method::get, "/healthz", nothing);
   router.add(Method::get, "/v1/leases/{id}", nothing);
+  router.add(Method::del, "/v1/leases/{id}", nothing);
   router.add(Method::get, "/v1/leases/events", nothing);
+  router.add(Method::get, "/v1/others/events", nothing);
+  router.add(Method::post, "/v1/leases/events", nothing);
   router.add(Method::post, "/v1/cameras", nothing);
   router.add(Method::get, "/v1/cameras", nothing);
   router.add(Method::put, "/v1/cameras/{camera_uuid}", nothing);
@@ -50,6 +53,9 @@ TEST(Router, Paths_FindTheirPattern) {
             "/v1/cameras/{camera_uuid}/zones/{zone_id} camera_uuid=c zone_id=3"},
            {Method::get, "/v1/leases/events", "/v1/leases/events"},
            {Method::get, "/v1/leases/other", "/v1/leases/{id} id=other"},
+           {Method::del, "/v1/leases/other", "/v1/leases/{id} id=other"},
+           {Method::del, "/v1/leases/events", "method_not_allowed"},
+           {Method::post, "/v1/leases/events", "/v1/leases/events"},
            {Method::get, "/nowhere", "not_found"},
            {Method::get, "/api/healthz", "/healthz"},
            {Method::get, "/api", "not_found"},
@@ -74,12 +80,14 @@ TEST(Router, Allowed_ListsTheMethodsOfAPath) {
   Router router = usual();
   EXPECT_EQ(router.allowed("/api/v1/cameras"), "GET, HEAD, POST, OPTIONS");
   EXPECT_EQ(router.allowed("/v1/cameras/x"), "PUT, OPTIONS");
+  EXPECT_EQ(router.allowed("/v1/leases/other"), "GET, HEAD, DELETE, OPTIONS");
+  EXPECT_EQ(router.allowed("/v1/leases/events"), "GET, HEAD, POST, OPTIONS");
   EXPECT_EQ(router.allowed("/nowhere"), "");
 }
 
 TEST(Router, List_HoldsEveryRoute) {
   auto all = usual().list();
-  EXPECT_EQ(all.size(), 8u);
+  EXPECT_EQ(all.size(), 11u);
   EXPECT_TRUE(std::ranges::any_of(
       all, [](const auto& each) { return each.method == Method::post && each.pattern == "/v1/cameras"; }));
 }

@@ -421,7 +421,8 @@ TEST_P(BadInput, WrongIdsInPaths_AreRefused) {
     for (const Part& part : parts) {
       std::string target = fmt::format(fmt::runtime(pattern), part.text);
       Reply reply = talk().ask(method, target);
-      EXPECT_EQ(reply.status, part.status) << target << " " << reply.text;
+      bool word = pattern == "/v1/runners/{}" && (part.text == "register" || part.text == "heartbeat");  // its own route
+      EXPECT_EQ(reply.status, word ? 405 : part.status) << target << " " << reply.text;
       expect_refusal(reply, "", target);
     }
   }

@@ -2,6 +2,7 @@
 //
 // A pattern is "/v1/cameras/{camera_uuid}"; each {name} matches one non-empty segment (percent-decoded, so an id may
 // hold an escaped slash). "/x" also answers "/api/x", and a trailing slash is optional, for every route.
+// A word beats a {name}: DELETE of "/v1/leases/events" is never asked of "/v1/leases/{id}".
 // An unknown path is 404, a known path with another method 405 with `Allow`; HEAD is answered by GET's handler
 // without its body. Constant after set-up; then shared freely.
 #pragma once
