@@ -506,6 +506,10 @@ TEST_P(LeaseStoreContract, List_ShowsLeasesInOrder_FilteredAndPaged) {
   auto only = stores.run(stores.leases->list(held));
   ASSERT_EQ(only->size(), 1u);
   EXPECT_EQ((*only)[0].row.camera, cam(1));
+  held.boot = BootId::trusted("b2");
+  EXPECT_TRUE(stores.run(stores.leases->list(held))->empty());
+  held.boot = a.boot;
+  EXPECT_EQ(stores.run(stores.leases->list(held))->size(), 1u);
   LeaseFilter page;
   page.after = cam(1);
   page.limit = 1;

@@ -222,6 +222,7 @@ Async<std::vector<LeaseView>> FakeStore::list(LeaseFilter f) {
     const LeaseRow& row = at->second;
     if (static_cast<int>(out.size()) == f.limit) break;
     if (foreign(f.tenant, row.tenant) || (!f.runner.empty() && row.owner.runner != f.runner) ||
+        (!f.boot.empty() && row.owner.boot != f.boot) ||
         (f.only_held && row.released) || row.owner.runner.empty())
       continue;
     out.push_back(view(row));

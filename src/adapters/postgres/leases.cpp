@@ -248,9 +248,10 @@ std::vector<LeaseRow> take_expired(Connection& c, int most) {
 std::vector<LeaseView> list_leases(Connection& c, const LeaseFilter& filter) {
   Rows rows = c.query(WEIR_LEASE_VIEW
                       "WHERE l.camera_uuid > $1::text AND ($2::text = '' OR l.tenant_id = $2) AND"
-                      " ($3::text = '' OR l.owner_id = $3) AND (NOT $4::boolean OR NOT l.released) AND l.owner_id <> ''"
-                      " ORDER BY l.camera_uuid LIMIT $5::int",
-                      Params() << filter.after << filter.tenant << filter.runner << filter.only_held << filter.limit);
+                      " ($3::text = '' OR l.owner_id = $3) AND ($4::text = '' OR l.boot_id = $4) AND"
+                      " (NOT $5::boolean OR NOT l.released) AND l.owner_id <> '' ORDER BY l.camera_uuid LIMIT $6::int",
+                      Params() << filter.after << filter.tenant << filter.runner << filter.boot << filter.only_held
+                               << filter.limit);
   std::vector<LeaseView> views;
   for (int i = 0; i < rows.size(); ++i) views.push_back(view_row(rows, i));
   return views;

@@ -12,9 +12,9 @@ Core::Reader::~Reader() = default;
 std::vector<LeaseView> Core::Reader::list(const LeaseFilter& filter, LeaseTime now, WallTime clock) {
   Query q = db_->query("SELECT " WEIR_LEASE_COLUMNS
                        " FROM leases l WHERE camera_uuid > ?1 AND (?2 = '' OR tenant_id = ?2) "
-                       "AND (?3 = '' OR owner_id = ?3) AND (?4 = 0 OR released = 0) AND owner_id <> '' "
-                       "ORDER BY camera_uuid LIMIT ?5");
-  q << filter.after << filter.tenant << filter.runner << filter.only_held << filter.limit;
+                       "AND (?3 = '' OR owner_id = ?3) AND (?4 = '' OR boot_id = ?4) AND (?5 = 0 OR released = 0) "
+                       "AND owner_id <> '' ORDER BY camera_uuid LIMIT ?6");
+  q << filter.after << filter.tenant << filter.runner << filter.boot << filter.only_held << filter.limit;
   std::vector<LeaseView> views;
   while (q.next()) views.push_back(lease_view(q, now, clock));
   return views;

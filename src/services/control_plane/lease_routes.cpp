@@ -159,7 +159,8 @@ Reply ask_many(Plane& plane, net::Request& request, const Caller& caller) {
 
 // ---- as an operator sees them ----
 
-// A runner sees its own leases, a worker those of the runner it works for; the filter may say so but need not.
+// A list shows a runner its own leases, a worker those of the runner and boot it works for; the filter may say so but
+// need not.
 Result<RunnerId> visible_runner(const Caller& caller, const RunnerId& wanted) {
   bool bound = caller.role == net::Role::runner || caller.role == net::Role::worker;
   if (!bound) return wanted;
@@ -190,6 +191,7 @@ Reply list_leases(Plane& plane, net::Request& request, const Caller& caller) {
   LeaseFilter filter;
   filter.tenant = caller.tenant;
   filter.runner = runner;
+  filter.boot = caller.boot;
   filter.only_held = held.value_or(true);
   filter.after = CameraId::trusted(page.after);
   filter.limit = page.ask();

@@ -293,6 +293,22 @@ TEST_F(ControlPlaneRoutes, Runner_CannotSpeakForAnother) {
   EXPECT_EQ(ask(Method::get, "/v1/leases?runner_id=r-1", "", other).status, 403);
 }
 
+TEST_F(ControlPlaneRoutes, Worker_ListsTheLeasesOfItsBootOnly) {
+  LeaseFilter asked;
+  store_.on_list = [&](const LeaseFilter& filter) {
+    asked = filter;
+    return std::vector<LeaseView>();
+  };
+  net::Claims claims{"r-1", Role::worker};
+  claims.boot = BootId::trusted("b-1");
+  claims.expires = clock_.wall() + 1h;
+  EXPECT_EQ(ask(Method::get, "/v1/leases", "", "Bearer " + key_.sign(claims).reveal()).status, 200);
+  EXPECT_EQ(asked.runner.str(), "r-1");
+  EXPECT_EQ(asked.boot.str(), "b-1");
+  EXPECT_EQ(ask(Method::get, "/v1/leases", "", token(Role::runner)).status, 200);
+  EXPECT_EQ(asked.boot.str(), "");
+}
+
 TEST_F(ControlPlaneRoutes, Batch_CountsOutcomesAndOwnerChangesOnce) {
   store_.on_apply = [](const lease::Batch& batch) -> Result<std::vector<lease::Answer>> {
     std::vector<lease::Answer> answers;

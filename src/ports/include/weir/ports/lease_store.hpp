@@ -35,6 +35,7 @@ struct LeaseView {
 struct LeaseFilter {
   TenantId tenant = {};
   RunnerId runner = {};
+  BootId boot = {};
   bool only_held = false;
   CameraId after = {};
   int limit = 100;
