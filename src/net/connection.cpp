@@ -33,7 +33,8 @@ bool sane_request_id(std::string_view id) {
 }
 
 Response refusal_response(const Refusal& refusal) {
-  Response response = Response::failure(Error{Errc::invalid, std::string(refusal.code), std::string(refusal.message)});
+  Errc code = refusal.status == 503 ? Errc::unavailable : Errc::invalid;
+  Response response = Response::failure(Error{code, std::string(refusal.code), std::string(refusal.message)});
   response.status = refusal.status;
   return response;
 }

@@ -71,7 +71,9 @@ Response Response::failure(const Error& error) {
   ErrcRow fallback = row(error.code);
   std::string_view code = error.reason.empty() ? fallback.word : std::string_view(error.reason);
   boost::json::object inner{{"code", code}, {"message", error.message}, {"details", error.details}};
-  return json(boost::json::object{{"error", std::move(inner)}}, fallback.status);
+  Response response = json(boost::json::object{{"error", std::move(inner)}}, fallback.status);
+  if (error.code == Errc::unavailable) response.headers.emplace_back("Retry-After", "1");
+  return response;
 }
 
 int http_status(Errc code) { return row(code).status; }

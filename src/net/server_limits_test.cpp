@@ -148,6 +148,7 @@ TEST(HttpServer, ConnectionsOverLimit_Answer503_AndClose) {
   third.send(get("/ok"));
   std::string answer = third.read_answer();
   EXPECT_EQ(status_of(answer), 503);
+  EXPECT_TRUE(has(answer, "Retry-After: 1\r\n")) << answer;
   EXPECT_TRUE(has(answer, "x-request-id: "));
   EXPECT_TRUE(third.closed());
   third.close();

@@ -77,7 +77,6 @@ net::Response failed(const Error& error) {
   }
   net::Response response = net::Response::failure(error);
   if (error.code == Errc::unauthorized) response.headers.emplace_back("WWW-Authenticate", "Bearer");
-  if (error.code == Errc::unavailable) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
 
