@@ -1,5 +1,10 @@
 #include "weir/ports/catalog.hpp"
 
+#include "weir/base/log.hpp"
+
+#include <mutex>
+#include <set>
+
 namespace weir {
 
 namespace {
@@ -71,6 +76,30 @@ CameraRecord edited(const CameraRecord& present, camera::Config next, WallTime a
   }
   record.config = std::move(next);
   return record;
+}
+
+Result<KeptConfig> keep(const camera::Config& config) {
+  std::string text = json::to_text(camera::write_config(config, camera::Credentials::shown));
+  TRY(parsed, json::parse_text(text));
+  TRY(read, camera::read_config(parsed));
+  return KeptConfig{std::move(text), std::move(read)};
+}
+
+Result<camera::Config> read_kept(std::string_view text) {
+  auto parsed = json::parse_text(text);
+  auto config = parsed ? camera::read_config(*parsed) : Result<camera::Config>(parsed.error());
+  if (config) return config;
+  return Error{Errc::unprocessable, std::string(kBadStoredConfig),
+               fmt::format("the stored configuration of this camera cannot be read: {}; remove it and add it again, or "
+                           "use the version of Weir that wrote it", config.error().message)};
+}
+
+void note_left_out(const CameraId& camera, const Error& why) {
+  static std::mutex mutex;
+  static std::set<CameraId> noted;
+  std::lock_guard guard(mutex);
+  if (noted.size() < 10'000 && noted.insert(camera).second)
+    log::error("camera.unreadable", why.message).with("camera_uuid", camera);
 }
 
 Error no_such(std::string_view what, std::string_view field) {

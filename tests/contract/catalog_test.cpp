@@ -88,6 +88,53 @@ TEST_P(CatalogContract, CameraList_FiltersAndPages) {
   EXPECT_EQ(run(c().list_cameras(filter))->size(), 1u);
 }
 
+// Written as text and read again, the third point of this triangle lies on the line through the other two.
+camera::Config nearly_flat(const CameraId& id) {
+  auto config = camera_config(id);
+  double x = json::parse_text("9313.8820852148747")->as_double(), y = json::parse_text("9313.8820852148765")->as_double();
+  config.zones.push_back({7, "thin", camera::ZoneKind::include, 0, {{0, 0}, {32768, 32768}, {x, y}}});
+  return config;
+}
+
+TEST_P(CatalogContract, WhatCouldNotBeReadAgain_IsNotStored) {
+  auto thin = nearly_flat(cam(9));
+  ASSERT_TRUE(camera::read_config(camera::write_config(thin, camera::Credentials::shown))) << "acceptable as it is said";
+  auto added = run(c().add_camera(thin));
+  ASSERT_FALSE(added);
+  EXPECT_EQ(added.error().code, Errc::invalid);
+  EXPECT_EQ(added.error().details.at("field").as_string(), "zones[0].polygon");
+  auto edited = run(c().edit_camera(
+      cam(1), {}, [](const CameraRecord& r) -> Result<camera::Config> { return nearly_flat(r.config.camera); }));
+  ASSERT_FALSE(edited);
+  EXPECT_EQ(edited.error().code, Errc::invalid);
+  EXPECT_EQ(run(c().list_cameras({}))->size(), 3u);
+  EXPECT_TRUE(run(c().show_camera(cam(1), {}))->config.zones.empty());
+}
+
+TEST_P(CatalogContract, ARowThatCannotBeRead_HidesNoOther_SaysWhatIsWrong_AndCanBeRemoved) {
+  if (!stores.meddle("UPDATE cameras SET config = '{\"camera_uuid\":\"c2\",\"from_the_future\":1}'"
+                     " WHERE camera_uuid = 'c2'"))
+    return;  // keeps values, not text
+  CameraFilter filter;
+  filter.limit = 2;
+  auto page = run(c().list_cameras(filter));
+  ASSERT_TRUE(page) << page.error().message;
+  ASSERT_EQ(page->size(), 2u) << "a short page would mean that there are no more";
+  EXPECT_EQ((*page)[0].config.camera, cam(1));
+  EXPECT_EQ((*page)[1].config.camera, cam(3));
+  auto shown = run(c().show_camera(cam(2), t1));
+  ASSERT_FALSE(shown);
+  EXPECT_EQ(shown.error().code, Errc::unprocessable);
+  EXPECT_EQ(shown.error().reason, "bad_stored_config");
+  EXPECT_NE(shown.error().message.find("tenant_id is required"), std::string::npos) << shown.error().message;
+  EXPECT_EQ(run(c().remove_camera(cam(2), t2)).error().code, Errc::not_found);
+  ASSERT_TRUE(run(c().remove_camera(cam(2), t1)));
+  EXPECT_EQ(run(c().show_camera(cam(2), t1)).error().code, Errc::not_found);
+  EXPECT_EQ(stores.ask(lease::Operation::acquire, owner("r1"), {cam(2), {}, false, "k"}).outcome,
+            lease::Outcome::refused);
+  EXPECT_TRUE(run(c().add_camera(camera_config(cam(2)))));
+}
+
 TEST_P(CatalogContract, CameraEdit_IsOneStep_AndARefusedOneChangesNothing) {
   auto rename = [](const CameraRecord& r) -> Result<camera::Config> {
     camera::Config next = r.config;

@@ -1,5 +1,8 @@
 #include "stores.hpp"
 
+#include "../../src/adapters/postgres/connection.hpp"
+#include "../../src/adapters/sqlite/db.hpp"
+
 namespace weir::test {
 
 CameraId cam(int n) { return CameraId::trusted(fmt::format("c{}", n)); }
@@ -54,6 +57,12 @@ void Stores::furnish(int cameras) {
   ASSERT_TRUE(run(catalog->add_tenant({TenantId::trusted("t1"), "One"})));
   ASSERT_TRUE(run(catalog->add_site({SiteId::trusted("s1"), TenantId::trusted("t1"), "Site", {2, 2, 60}})));
   for (int n = 1; n <= cameras; ++n) ASSERT_TRUE(run(catalog->add_camera(camera_config(cam(n)))));
+}
+
+bool Stores::meddle(const char* sql) {
+  if (sqlite) weir::sqlite::Db(folder.path() + "/weir.db", false).script(sql);
+  if (postgres) weir::postgres::Connection(database, 2s, 2s).script(sql, 2s);
+  return fake == nullptr;
 }
 
 lease::Answer Stores::ask(lease::Operation operation, const lease::Owner& who, lease::Ask what, Duration ttl) {

@@ -28,6 +28,9 @@ struct Stores {
   // Tenant t1 with site s1, and cameras c1 … c<cameras>.
   void furnish(int cameras);
 
+  // Runs a statement behind the store's back, as another Weir or a person could have. False: this one has no back.
+  bool meddle(const char* sql);
+
   std::string unavailable;   // why this store cannot be tested here
   boost::asio::io_context io;
   TempDir folder;

@@ -300,8 +300,9 @@ Async<Site> FakeStore::set_budget(SiteId id, TenantId tenant, double capacity, d
 Async<CameraRecord> FakeStore::add_camera(camera::Config config) {
   auto site = rows_.sites.find(config.site);
   if (site == rows_.sites.end() || site->second.tenant != config.tenant) co_return no_such("site", "site_id");
+  CO_TRY(kept, keep(config));
   WallTime at = clock_();
-  CameraRecord record{config, at, at, at};
+  CameraRecord record{kept.config, at, at, at};
   if (!rows_.cameras.emplace(config.camera, record).second) co_return exists_already("camera", "camera_uuid");
   set_assignable(config, config.assignable());
   co_return record;
@@ -324,8 +325,10 @@ Async<CameraRecord> FakeStore::edit_camera(CameraId id, TenantId tenant, CameraE
   auto at = rows_.cameras.find(id);
   if (at == rows_.cameras.end() || foreign(tenant, at->second.config.tenant)) co_return no_such("camera", "camera_uuid");
   CO_TRY(config, change(at->second));
+  CO_TRY(kept, keep(config));
   bool was = at->second.config.assignable();
   at->second = edited(at->second, config, clock_());
+  at->second.config = kept.config;
   if (was != config.assignable()) set_assignable(config, config.assignable());
   co_return at->second;
 }

@@ -6,7 +6,7 @@ namespace {
 
 WallTime wall(const Rows& r, int i, int column) { return WallTime(Duration(r.integer(i, column))); }
 
-#define WEIR_CAMERA_COLUMNS "config, created_at, updated_at, configured_at, crashes"
+#define WEIR_CAMERA_COLUMNS "config, created_at, updated_at, configured_at, crashes, camera_uuid"
 #define WEIR_SITE                                                                                          \
   "SELECT s.site_id, s.tenant_id, s.name, s.tokens, s.capacity, s.refill_per_min, s.budget_updated, s.created_at, " \
   "m.now FROM sites s CROSS JOIN weir_moment m "
@@ -28,10 +28,8 @@ Site site_row(const Rows& r, int i) {
 }
 
 Result<CameraRecord> camera_row(const Rows& r, int i) {
-  TRY(parsed, json::parse_text(r.view(i, 0)));
-  auto config = camera::read_config(parsed);
-  if (!config) return Error{Errc::internal, "bad_stored_config", "a stored camera configuration cannot be read"};
-  return CameraRecord{*std::move(config), wall(r, i, 1), wall(r, i, 2), wall(r, i, 3),
+  TRY(config, read_kept(r.view(i, 0)));
+  return CameraRecord{std::move(config), wall(r, i, 1), wall(r, i, 2), wall(r, i, 3),
                       static_cast<int>(r.integer(i, 4))};
 }
 
@@ -52,10 +50,6 @@ Runner runner_row(const Rows& r, int i, const LeaseLimits& limits) {
   runner.last_heartbeat = wall(r, i, 12);
   runner.leases_held = static_cast<int>(r.integer(i, 13));
   return runner;
-}
-
-std::string config_text(const camera::Config& config) {
-  return json::to_text(camera::write_config(config, camera::Credentials::shown));
 }
 
 void set_assignable(Connection& c, const camera::Config& config, bool assignable, const LeaseLimits& limits) {
@@ -156,6 +150,7 @@ Result<Site> set_budget(Connection& c, const SiteId& id, const TenantId& tenant,
 }
 
 Result<CameraRecord> add_camera(Connection& c, const camera::Config& config, const LeaseLimits& limits) {
+  TRY(kept, keep(config));
   Transaction tx(c);
   Rows site = c.query("SELECT 1 FROM sites WHERE site_id = $1::text AND tenant_id = $2::text FOR KEY SHARE",
                       Params() << config.site << config.tenant);
@@ -163,24 +158,31 @@ Result<CameraRecord> add_camera(Connection& c, const camera::Config& config, con
   Rows rows = c.query(
       "INSERT INTO cameras SELECT $1::text, $2::text, $3::text, $4::boolean, $5::text, k, k, k, 0"
       " FROM (SELECT weir_clock() AS k) t ON CONFLICT DO NOTHING RETURNING created_at",
-      Params() << config.camera << config.tenant << config.site << config.enabled << config_text(config));
+      Params() << config.camera << config.tenant << config.site << config.enabled << kept.text);
   if (rows.size() == 0) return exists_already("camera", "camera_uuid");
   set_assignable(c, config, config.assignable(), limits);
   tx.commit();
-  return CameraRecord{config, wall(rows, 0, 0), wall(rows, 0, 0), wall(rows, 0, 0)};
+  return CameraRecord{std::move(kept.config), wall(rows, 0, 0), wall(rows, 0, 0), wall(rows, 0, 0)};
 }
 
 Result<std::vector<CameraRecord>> list_cameras(Connection& c, const CameraFilter& filter) {
-  Rows rows = c.query(
-      "SELECT " WEIR_CAMERA_COLUMNS " FROM cameras WHERE camera_uuid > $1::text"
-      " AND ($2::text = '' OR tenant_id = $2) AND ($3::text = '' OR site_id = $3)"
-      " AND ($4::int < 0 OR enabled = ($4::int = 1)) ORDER BY camera_uuid LIMIT $5::int",
-      Params() << filter.after << filter.tenant << filter.site
-               << (filter.enabled ? static_cast<int>(*filter.enabled) : -1) << filter.limit);
   std::vector<CameraRecord> cameras;
-  for (int i = 0; i < rows.size(); ++i) {
-    TRY(record, camera_row(rows, i));
-    cameras.push_back(std::move(record));
+  CameraId after = filter.after;
+  for (bool more = true; more;) {
+    int wanted = filter.limit - static_cast<int>(cameras.size());
+    Rows rows = c.query(
+        "SELECT " WEIR_CAMERA_COLUMNS " FROM cameras WHERE camera_uuid > $1::text"
+        " AND ($2::text = '' OR tenant_id = $2) AND ($3::text = '' OR site_id = $3)"
+        " AND ($4::int < 0 OR enabled = ($4::int = 1)) ORDER BY camera_uuid LIMIT $5::int",
+        Params() << after << filter.tenant << filter.site
+                 << (filter.enabled ? static_cast<int>(*filter.enabled) : -1) << wanted);
+    for (int i = 0; i < rows.size(); ++i) {
+      auto record = camera_row(rows, i);
+      after = rows.id<CameraId>(i, 5);
+      if (record) cameras.push_back(*std::move(record));
+      else note_left_out(after, record.error());
+    }
+    more = rows.size() == wanted && static_cast<int>(cameras.size()) < filter.limit;
   }
   return cameras;
 }
@@ -204,11 +206,13 @@ Result<CameraRecord> edit_camera(Connection& c, const CameraId& id, const Tenant
   if (rows.size() == 0) return no_such("camera", "camera_uuid");
   TRY(present, camera_row(rows, 0));
   TRY(config, change(present));
-  CameraRecord next = edited(present, std::move(config), wall(rows, 0, 5));
+  TRY(kept, keep(config));
+  CameraRecord next = edited(present, std::move(config), wall(rows, 0, 6));
+  next.config = std::move(kept.config);
   c.query(
       "UPDATE cameras SET enabled = $2::boolean, config = $3::text, updated_at = $4::bigint,"
       " configured_at = $5::bigint, crashes = $6::int WHERE camera_uuid = $1::text",
-      Params() << id << next.config.enabled << config_text(next.config) << next.updated_at.time_since_epoch()
+      Params() << id << next.config.enabled << kept.text << next.updated_at.time_since_epoch()
                << next.configured_at.time_since_epoch() << next.crashes);
   bool assignable = next.config.assignable();
   if (present.config.assignable() != assignable) set_assignable(c, next.config, assignable, limits);

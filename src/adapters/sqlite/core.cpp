@@ -332,30 +332,31 @@ Result<Site> Core::set_budget(const SiteId& id, const TenantId& tenant, double c
   return std::move(site);
 }
 
-Result<CameraRecord> Core::add_camera(camera::Config config) {
+Result<CameraRecord> Core::add_camera(const camera::Config& config) {
   {
     Query q = db_->query("SELECT 1 FROM sites WHERE site_id = ? AND tenant_id = ?");
     q << config.site << config.tenant;
     if (!q.next()) return no_such("site", "site_id");
   }
+  TRY(kept, keep(config));
   WallTime at = clock_();
   Query q = db_->query("INSERT OR IGNORE INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)");
-  q << config.camera << config.tenant << config.site << config.enabled
-    << json::to_text(camera::write_config(config, camera::Credentials::shown)) << at << at << at;
+  q << config.camera << config.tenant << config.site << config.enabled << kept.text << at << at << at;
   if (q.run() == 0) return exists_already("camera", "camera_uuid");
   set_assignable(config, config.assignable());
-  return CameraRecord{std::move(config), at, at, at};
+  return CameraRecord{std::move(kept.config), at, at, at};
 }
 
 Result<CameraRecord> Core::edit_camera(const CameraId& id, const TenantId& tenant,
                                        const Catalog::CameraEdit& change) {
   TRY(present, Reader(db_).show_camera(id, tenant));
   TRY(config, change(present));
+  TRY(kept, keep(config));
   CameraRecord next = edited(present, std::move(config), clock_());
+  next.config = std::move(kept.config);
   Query q = db_->query(
       "UPDATE cameras SET enabled = ?, config = ?, updated_at = ?, configured_at = ?, crashes = ? WHERE camera_uuid = ?");
-  q << next.config.enabled << json::to_text(camera::write_config(next.config, camera::Credentials::shown))
-    << next.updated_at << next.configured_at << next.crashes << id;
+  q << next.config.enabled << kept.text << next.updated_at << next.configured_at << next.crashes << id;
   q.run();
   bool assignable = next.config.assignable();
   if (present.config.assignable() != assignable) set_assignable(next.config, assignable);
@@ -372,11 +373,15 @@ Result<int> Core::count_crash(const CameraId& id, const TenantId& tenant) {
 }
 
 Result<Nothing> Core::remove_camera(const CameraId& id, const TenantId& tenant) {
-  TRY(present, Reader(db_).show_camera(id, tenant));
-  set_assignable(present.config, false);
-  Query q = db_->query("DELETE FROM cameras WHERE camera_uuid = ?");
-  q << id;
-  q.run();
+  Query q = db_->query(
+      "DELETE FROM cameras WHERE camera_uuid = ?1 AND (?2 = '' OR tenant_id = ?2) RETURNING tenant_id, site_id");
+  q << id << tenant;
+  if (!q.next()) return no_such("camera", "camera_uuid");
+  camera::Config gone;
+  gone.camera = id;
+  gone.tenant = q.id<TenantId>(0);
+  gone.site = q.id<SiteId>(1);
+  set_assignable(gone, false);
   return ok();
 }
 

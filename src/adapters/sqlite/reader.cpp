@@ -57,13 +57,13 @@ Result<Site> Core::Reader::show_site(const SiteId& id, const TenantId& tenant, L
 Result<std::vector<CameraRecord>> Core::Reader::list_cameras(const CameraFilter& filter) {
   Query q = db_->query(
       "SELECT " WEIR_CAMERA_COLUMNS " FROM cameras WHERE camera_uuid > ?1 AND (?2 = '' OR tenant_id = ?2) "
-      "AND (?3 = '' OR site_id = ?3) AND (?4 < 0 OR enabled = ?4) ORDER BY camera_uuid LIMIT ?5");
-  q << filter.after << filter.tenant << filter.site << (filter.enabled ? static_cast<int>(*filter.enabled) : -1)
-    << filter.limit;
+      "AND (?3 = '' OR site_id = ?3) AND (?4 < 0 OR enabled = ?4) ORDER BY camera_uuid");
+  q << filter.after << filter.tenant << filter.site << (filter.enabled ? static_cast<int>(*filter.enabled) : -1);
   std::vector<CameraRecord> cameras;
-  while (q.next()) {
-    TRY(record, camera_row(q));
-    cameras.push_back(std::move(record));
+  while (static_cast<int>(cameras.size()) < filter.limit && q.next()) {
+    auto record = camera_row(q);
+    if (record) cameras.push_back(*std::move(record));
+    else note_left_out(q.id<CameraId>(5), record.error());
   }
   return cameras;
 }

@@ -36,10 +36,8 @@ Site site_row(const Query& q, LeaseTime now) {
 }
 
 Result<CameraRecord> camera_row(const Query& q) {
-  TRY(parsed, json::parse_text(q.text(0)));
-  auto config = camera::read_config(parsed);
-  if (!config) return Error{Errc::internal, "bad_stored_config", "a stored camera configuration cannot be read"};
-  return CameraRecord{*std::move(config), q.wall(1), q.wall(2), q.wall(3), static_cast<int>(q.integer(4))};
+  TRY(config, read_kept(q.text(0)));
+  return CameraRecord{std::move(config), q.wall(1), q.wall(2), q.wall(3), static_cast<int>(q.integer(4))};
 }
 
 Runner runner_row(const Query& q, LeaseTime now, Duration live) {

@@ -122,13 +122,27 @@ Reply change_camera(Plane& plane, net::Request& request, const Caller& caller) {
   co_return net::Response::json(write_camera(record, credentials_for(caller)));
 }
 
+// What can be said of a camera that is to go. Where its configuration cannot be read, the lease knows where it stands.
+boost::asio::awaitable<Result<CameraRecord>> doomed_camera(Plane& plane, CameraId id, TenantId tenant) {
+  CameraId looked = id;
+  TenantId again = tenant;
+  auto record = co_await plane.catalog.show_camera(std::move(looked), std::move(tenant));
+  if (record || record.error().reason != kBadStoredConfig) co_return std::move(record);
+  CO_TRY(seen, co_await plane.leases.show(std::move(id), std::move(again)));
+  CameraRecord known;
+  known.config.camera = seen.row.camera;
+  known.config.tenant = seen.row.tenant;
+  known.config.site = seen.row.site;
+  co_return std::move(known);
+}
+
 Reply remove_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(place, place_of(request, caller));
   CO_TRY(id, path_id<CameraId>(request));
   CameraId looked = id, doomed = id;
   TenantId tenant = place.tenant, again = place.tenant;
   // A camera never changes its place, so looking first is safe.
-  CO_TRY(record, co_await plane.catalog.show_camera(std::move(looked), std::move(tenant)));
+  CO_TRY(record, co_await doomed_camera(plane, std::move(looked), std::move(tenant)));
   CO_TRY(here, stands_at(record, place));
   CO_TRY(gone, co_await plane.catalog.remove_camera(std::move(doomed), std::move(again)));
   note_change(plane, "deleted", record, caller, request);

@@ -427,6 +427,23 @@ TEST_F(ControlPlaneRoutes, Cameras_ShowCredentialsToWhoNeedsThem) {
   }
 }
 
+TEST_F(ControlPlaneRoutes, CameraThatCannotBeRead_SaysSo_AndIsRemoved_WhereItStands) {
+  store_.up = true;
+  std::string admin = token(Role::admin), nested = "/v1/tenants/t-1/sites/";
+  ASSERT_EQ(ask(Method::post, "/v1/cameras", kCamera, admin).status, 201);
+  store_.cameras_readable = false;
+  store_.on_show = [](const CameraId& camera) -> Result<LeaseView> {
+    LeaseView view{lease::LeaseRow{camera}};
+    view.row.tenant = TenantId::trusted("t-1");
+    view.row.site = SiteId::trusted("s-1");
+    return view;
+  };
+  EXPECT_EQ(code_of(ask(Method::get, "/v1/cameras/c-1", "", admin)), "bad_stored_config");
+  EXPECT_EQ(ask(Method::del, nested + "s-9/cameras/c-1", "", admin).status, 404);
+  EXPECT_EQ(ask(Method::del, nested + "s-1/cameras/c-1", "", admin).status, 200);
+  EXPECT_EQ(ask(Method::del, "/v1/cameras/c-1", "", admin).status, 200);
+}
+
 TEST_F(ControlPlaneRoutes, OtherTenants_DoNotExist) {
   store_.up = true;
   ASSERT_EQ(ask(Method::post, "/v1/cameras", kCamera, token(Role::admin)).status, 201);

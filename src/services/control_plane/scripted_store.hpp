@@ -31,6 +31,7 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   EventPlace last_event = {1, 0};
   std::int64_t forgotten_to = 0;
   std::vector<CameraRecord> cameras;  // in the order of their ids
+  bool cameras_readable = true;
   std::vector<Runner> runners;
   bool up = false;                    // what is not scripted: nothing found, or no answer
 
@@ -109,6 +110,8 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   }
   Answer<CameraRecord> show_camera(CameraId id, TenantId tenant) override {
     CameraRecord* record = find(id, tenant);
+    if (record != nullptr && !cameras_readable)
+      co_return Error{Errc::unprocessable, std::string(kBadStoredConfig), "cannot be read"};
     co_return record != nullptr ? Result<CameraRecord>(*record) : missing<CameraRecord>();
   }
   Answer<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override {

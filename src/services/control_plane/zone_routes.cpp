@@ -157,13 +157,13 @@ class ZoneCollector {
   ZonePlace last_;
 };
 
-// The rest of the camera at which the last page ended. It may be gone by now.
+// The rest of the camera at which the last page ended. It may be gone by now, or unreadable.
 boost::asio::awaitable<Result<bool>> collect_rest(Plane& plane, const Place& place, ZonePlace from,
                                                   ZoneCollector& zones) {
   if (from.camera.empty()) co_return true;
   auto record = co_await record_at(plane, place, from.camera);
   if (record) co_return zones.add(record->config, from.zone_id);
-  if (record.error().code == Errc::not_found) co_return true;
+  if (record.error().code == Errc::not_found || record.error().reason == kBadStoredConfig) co_return true;
   co_return std::move(record).error();
 }
 

@@ -46,6 +46,20 @@ struct CameraRecord {
 // switching a camera off and on leaves both as they are.
 CameraRecord edited(const CameraRecord& present, camera::Config next, WallTime at);
 
+// A store keeps a configuration as text. A number may read back a last digit apart from what was written, so what is
+// judged and answered is what the text will be read as.
+struct KeptConfig {
+  std::string text;
+  camera::Config config;
+};
+// `invalid` where the text could not be read again.
+Result<KeptConfig> keep(const camera::Config& config);
+// A row that an older, a newer or no Weir has written may hold anything: `kBadStoredConfig` then, with what is wrong.
+inline constexpr std::string_view kBadStoredConfig = "bad_stored_config";
+Result<camera::Config> read_kept(std::string_view text);
+// Lists leave such a camera out, so that it hides no other; the log names it once a process. Any thread.
+void note_left_out(const CameraId& camera, const Error& why);
+
 struct CameraFilter {
   TenantId tenant = {};
   SiteId site = {};

@@ -58,7 +58,7 @@ class Core {
   Result<Nothing> remove_site(const SiteId& id, const TenantId& tenant);
   Result<Site> set_budget(const SiteId& id, const TenantId& tenant, double capacity, double refill_per_min,
                           std::optional<double> tokens);
-  Result<CameraRecord> add_camera(camera::Config config);
+  Result<CameraRecord> add_camera(const camera::Config& config);
   Result<CameraRecord> edit_camera(const CameraId& id, const TenantId& tenant, const Catalog::CameraEdit& change);
   Result<Nothing> remove_camera(const CameraId& id, const TenantId& tenant);
   Result<int> count_crash(const CameraId& id, const TenantId& tenant);
