@@ -65,7 +65,7 @@ class EventLogContract : public testing::TestWithParam<Kind> {
       if (!page) return all;
       EXPECT_GE(page->scanned_to, after);
       all.insert(all.end(), page->events.begin(), page->events.end());
-      if (static_cast<int>(page->events.size()) < limit) return all;
+      if (!page->more) return all;
       after = page->scanned_to;
     }
   }
@@ -206,6 +206,35 @@ TEST_P(EventLogContract, AReaderThatContinues_SeesEachEventOnce) {
     EXPECT_EQ(ids(at), Ids());
     EXPECT_GE(run(log().newest())->sequence, read_all().back().sequence);
   }
+}
+
+TEST_P(EventLogContract, APage_EndsEarlyWhenItIsHeavy_AndSaysSo) {
+  constexpr size_t kHeavy = 250'000, kEvents = 40;
+  std::vector<OutgoingEvent> batch;
+  for (size_t i = 0; i < kEvents; ++i) {
+    batch.push_back(free_event(fmt::format("e{}", i)));
+    batch.back().payload = fmt::format(R"({{"event_id":"e{}","x":"{}"}})", i, std::string(kHeavy, 'x'));
+    if (batch.size() < 4) continue;  // a statement has less than a second
+    ASSERT_EQ(append(std::exchange(batch, {}), speaker_of("")), Answers(4, accepted));
+  }
+  std::int64_t at = 0;
+  size_t seen = 0;
+  for (bool more = true; more;) {
+    auto page = run(log().read(at, 1000));
+    ASSERT_TRUE(page) << page.error().message;
+    size_t bytes = 0;
+    for (const StoredEvent& event : page->events) {
+      EXPECT_EQ(id_of(event), fmt::format("e{}", seen++));
+      bytes += event.payload.size();
+    }
+    EXPECT_LE(bytes, kEventPageBytes + kHeavy + 100);
+    more = page->more;
+    ASSERT_TRUE(!more || !page->events.empty());
+    EXPECT_TRUE(!more || page->scanned_to == page->events.back().sequence);
+    at = page->scanned_to;
+  }
+  EXPECT_EQ(seen, kEvents);
+  EXPECT_TRUE(run(log().read(0, 1))->more);
 }
 
 TEST_P(EventLogContract, Trim_ForgetsTheOldestInSteps_AndSaysHowFar) {

@@ -434,9 +434,12 @@ Async<Nothing> FakeStore::announce(std::vector<Announcement> announcements) {
 
 Async<EventPage> FakeStore::read(std::int64_t after, int limit) {
   EventPage page{{}, std::max(after, rows_.last_event), rows_.forgotten_to, rows_.state.epoch};
+  size_t bytes = 0;
   for (auto at = rows_.events.upper_bound(after); at != rows_.events.end(); ++at) {
     page.events.push_back(at->second);
-    if (static_cast<int>(page.events.size()) < limit) continue;
+    bytes += at->second.payload.size();
+    page.more = static_cast<int>(page.events.size()) == limit || bytes >= kEventPageBytes;
+    if (!page.more) continue;
     page.scanned_to = at->first;
     break;
   }

@@ -102,15 +102,17 @@ Result<Nothing> announce(Connection& c, const std::vector<Announcement>& announc
   return ok();
 }
 
+// The server adds up the bytes, so that what a page leaves out is neither fetched nor sent.
 Result<EventPage> read_events(Connection& c, std::int64_t after, int limit) {
   Rows rows = c.query(
       "WITH m AS MATERIALIZED (SELECT m.epoch, m.current, weir_event_horizon() AS horizon,"
       " (SELECT forgotten_to FROM event_state) AS forgotten_to FROM weir_moment m)"
       " SELECT m.epoch, m.current, m.horizon, m.forgotten_to, e.sequence, e.tenant_id, e.topic, e.routing_key,"
-      " e.payload, e.stored_at FROM m LEFT JOIN LATERAL (SELECT * FROM events"
-      " WHERE sequence > $1::bigint AND sequence < m.horizon ORDER BY sequence LIMIT $2::int) e ON true"
-      " ORDER BY e.sequence",
-      Params() << after << limit);
+      " e.payload, e.stored_at, e.bytes FROM m LEFT JOIN LATERAL (SELECT *,"
+      " sum(octet_length(payload)) OVER (ORDER BY sequence) AS bytes FROM (SELECT * FROM events"
+      " WHERE sequence > $1::bigint AND sequence < m.horizon ORDER BY sequence LIMIT $2::int) s) e"
+      " ON e.bytes - octet_length(e.payload) < $3::bigint ORDER BY e.sequence",
+      Params() << after << limit << static_cast<std::int64_t>(kEventPageBytes));
   if (!rows.flag(0, 1)) return settling();
   EventPage page;
   page.epoch = rows.integer(0, 0);
@@ -119,8 +121,9 @@ Result<EventPage> read_events(Connection& c, std::int64_t after, int limit) {
     for (int i = 0; i < rows.size(); ++i)
       page.events.push_back({rows.integer(i, 4), rows.id<TenantId>(i, 5), rows.text(i, 6), rows.text(i, 7),
                              rows.text(i, 8), WallTime(Duration(rows.integer(i, 9)))});
-  bool full = static_cast<int>(page.events.size()) == limit;
-  page.scanned_to = full ? page.events.back().sequence : std::max(after, rows.integer(0, 2) - 1);
+  page.more = static_cast<int>(page.events.size()) == limit ||
+              rows.integer(rows.size() - 1, 10) >= static_cast<std::int64_t>(kEventPageBytes);
+  page.scanned_to = page.more ? page.events.back().sequence : std::max(after, rows.integer(0, 2) - 1);
   return page;
 }
 

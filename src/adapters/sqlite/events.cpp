@@ -99,8 +99,12 @@ EventPage Core::Reader::read_events(std::int64_t after, int limit, std::int64_t 
         "SELECT sequence, tenant_id, topic, routing_key, payload, stored_at FROM events WHERE sequence > ? "
         "ORDER BY sequence LIMIT ?");
     q << after << limit;
-    while (q.next())
+    size_t bytes = 0;
+    while (!page.more && q.next()) {
       page.events.push_back({q.integer(0), q.id<TenantId>(1), q.text(2), q.text(3), q.text(4), q.wall(5)});
+      bytes += page.events.back().payload.size();
+      page.more = static_cast<int>(page.events.size()) == limit || bytes >= kEventPageBytes;
+    }
   }
   if (!page.events.empty()) page.scanned_to = page.events.back().sequence;
   // Looked at last: what was forgotten while the page was read shows.

@@ -87,7 +87,7 @@ asio::awaitable<bool> EventFeed::read_on() {
     co_return false;
   }
   if (read->events.empty()) co_return false;
-  bool full = static_cast<int>(read->events.size()) == kPageEvents;
+  bool more = read->more;
   instruments_.event_lag(clock_.wall() - read->events.back().stored_at);
   if (watcher_ != nullptr)
     for (const StoredEvent& event : read->events) watcher_->note(event, clock_.now());
@@ -100,7 +100,7 @@ asio::awaitable<bool> EventFeed::read_on() {
     window_.pop_front();
   }
   wake_listeners_.notify();
-  co_return full;
+  co_return more;
 }
 
 asio::awaitable<void> EventFeed::run() {

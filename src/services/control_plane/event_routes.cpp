@@ -111,7 +111,7 @@ asio::awaitable<Result<Begin>> begin_at(Plane& plane, std::string cursor) {
   co_return Begin{wanted, {}};
 }
 
-constexpr int kScanMax = 20'000;  // events looked at for one page of a rare pattern
+constexpr int kReadsMax = 20;  // pages of the log looked at for one page of a rare pattern
 
 Reply list_events(Plane& plane, const net::Request& request, const Caller& caller, event::TopicPattern pattern,
                   std::string cursor) {
@@ -119,20 +119,21 @@ Reply list_events(Plane& plane, const net::Request& request, const Caller& calle
   if (cursor.empty()) cursor = "0";
   CO_TRY(begin, co_await begin_at(plane, std::move(cursor)));
   std::string items;
-  int found = 0, scanned = 0;
-  for (bool more = true; more && found < page.limit && scanned < kScanMax;) {
+  int found = 0;
+  bool at_end = false;
+  auto full = [&] { return found == page.limit || items.size() >= kEventPageBytes; };
+  for (int reads = 0; !at_end && !full() && reads < kReadsMax; ++reads) {
     CO_TRY(read, co_await plane.events.read(begin.after.sequence, kLimitMax));
-    more = static_cast<int>(read.events.size()) == kLimitMax;
-    scanned += kLimitMax;
     for (const StoredEvent& event : read.events) {
       begin.after.sequence = event.sequence;
       if ((!caller.tenant.empty() && event.tenant != caller.tenant) || !pattern.matches(event.routing_key)) continue;
       items += (found++ > 0 ? "," : "") + write_event_item(event, read.epoch);
-      if (found == page.limit) break;
+      if (full()) break;
     }
-    if (found < page.limit) begin.after.sequence = std::max(begin.after.sequence, read.scanned_to);
+    if (full()) break;
+    begin.after.sequence = std::max(begin.after.sequence, read.scanned_to);
+    at_end = !read.more;
   }
-  bool at_end = found < page.limit && scanned < kScanMax;
   net::Response response;
   response.body = fmt::format(R"({{"items":[{}],"next_cursor":"{}","at_end":{},"gap":{}}})", items,
                               cursor_text(begin.after), at_end, begin.gap.has_value());

@@ -108,6 +108,7 @@ class ControlPlaneRoutes : public testing::Test {
       request.query[pair.substr(0, pair.find('='))] = pair.substr(pair.find('=') + 1);
       path.resize(mark);
     }
+    if (path == "/v1/events") request.query["follow"] = "false";
     request.path = path;
     request.body = std::move(body);
     if (!authorization.empty()) request.headers["authorization"] = std::move(authorization);
@@ -442,6 +443,27 @@ TEST_F(ControlPlaneRoutes, CameraThatCannotBeRead_SaysSo_AndIsRemoved_WhereItSta
   EXPECT_EQ(ask(Method::del, nested + "s-9/cameras/c-1", "", admin).status, 404);
   EXPECT_EQ(ask(Method::del, nested + "s-1/cameras/c-1", "", admin).status, 200);
   EXPECT_EQ(ask(Method::del, "/v1/cameras/c-1", "", admin).status, 200);
+}
+
+TEST_F(ControlPlaneRoutes, EventPages_EndWhenTheyAreHeavy_AndGoOn) {
+  store_.up = true;
+  store_.page_events_max = 3;
+  constexpr int kEvents = 7;
+  for (int i = 1; i <= kEvents; ++i)
+    store_.stored.push_back({++store_.last_event.sequence, {}, "control.topic", "camera.x",
+                             fmt::format(R"({{"n":{},"x":"{}"}})", i, std::string(1 << 20, 'x')), clock_.wall()});
+  std::string cursor = "0";
+  int seen = 0, pages = 0;
+  for (bool at_end = false; !at_end && pages < 10; ++pages) {
+    json::object page = body_of(ask(Method::get, "/v1/events?after=" + cursor, "", token(Role::admin)));
+    for (const json::value& item : page.at("items").as_array())
+      EXPECT_EQ(item.at("payload").at("n").as_int64(), ++seen);
+    EXPECT_LE(page.at("items").as_array().size(), 4u);
+    cursor = std::string(page.at("next_cursor").as_string());
+    at_end = page.at("at_end").as_bool();
+  }
+  EXPECT_EQ(seen, kEvents);
+  EXPECT_EQ(pages, 2);
 }
 
 TEST_F(ControlPlaneRoutes, OtherTenants_DoNotExist) {

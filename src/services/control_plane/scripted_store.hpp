@@ -6,6 +6,7 @@
 #include "weir/ports/event_log.hpp"
 #include "weir/ports/lease_store.hpp"
 
+#include <climits>
 #include <functional>
 
 namespace weir::control_plane {
@@ -30,6 +31,7 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   int announce_failures = 0;                         // steps that fail before one succeeds
   EventPlace last_event = {1, 0};
   std::int64_t forgotten_to = 0;
+  int page_events_max = INT_MAX;      // a page ends there, whatever was asked for
   std::vector<CameraRecord> cameras;  // in the order of their ids
   bool cameras_readable = true;
   std::vector<Runner> runners;
@@ -68,9 +70,10 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
     if (!up) co_return missing<EventPage>();
     EventPage page{{}, after, forgotten_to, last_event.epoch};
     for (const StoredEvent& event : stored) {
-      if (event.sequence <= after || static_cast<int>(page.events.size()) == limit) continue;
+      if (event.sequence <= after || page.more) continue;
       page.events.push_back(event);
       page.scanned_to = event.sequence;
+      page.more = static_cast<int>(page.events.size()) == std::min(limit, page_events_max);
     }
     co_return page;
   }

@@ -3,9 +3,16 @@
 namespace weir::control_plane {
 
 namespace {
-std::string text_of(const json::object& object, std::string_view name) {
+// Many cameras are remembered, and what a worker says of each may be long.
+constexpr size_t kWordMax = 64, kDetailMax = 512;
+
+std::string text_of(const json::object& object, std::string_view name, size_t bytes_max = kWordMax) {
   const json::value* found = object.if_contains(name);
-  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+  if (found == nullptr || !found->is_string()) return {};
+  std::string_view text = found->get_string();
+  size_t end = std::min(text.size(), bytes_max);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end));
 }
 }  // namespace
 
@@ -16,8 +23,8 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
   if (!payload || !payload->is_object()) return;
   const json::object& said = payload->get_object();
   const json::value* version = said.if_contains("lease_version");
-  std::string camera = text_of(said, "camera_uuid");
-  if (camera.empty() || version == nullptr || !version->is_int64()) return;
+  std::string camera = text_of(said, "camera_uuid", kDetailMax);
+  if (!id_problem(camera).empty() || version == nullptr || !version->is_int64()) return;
   if (words_.size() >= kMax) words_.clear();
   Word& word = words_[CameraId::trusted(camera)];
   // A new owner has nothing to do with what went wrong for the old one; a rotation keeps no error alive for long.
@@ -27,14 +34,14 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
   word.ts = text_of(said, "ts");
   if (!status) {
     word.code = text_of(said, "code");
-    word.detail = text_of(said, "detail");
+    word.detail = text_of(said, "detail", kDetailMax);
     return;
   }
   word.state = text_of(said, "state");
   const json::value* fps = said.if_contains("fps");
   word.fps = fps != nullptr && fps->is_number() ? std::optional(fps->to_number<double>()) : std::nullopt;
   // An error of the stream is over with its first picture; one of the model stands in every summary until it works.
-  if (word.state == "STREAMING") word.code = text_of(said, "code"), word.detail = text_of(said, "detail");
+  if (word.state == "STREAMING") word.code = text_of(said, "code"), word.detail = text_of(said, "detail", kDetailMax);
 }
 
 json::value StreamBoard::about(const lease::LeaseRow& row, Instant now) const {

@@ -37,6 +37,16 @@ TEST_F(Board, SaysWhatTheOwnerSaidLast_AndWhyItDoesNotStream) {
   EXPECT_FALSE(about(5).as_object().contains("error"));
 }
 
+TEST_F(Board, LongTexts_AreCut_BetweenCharacters) {
+  std::string long_text;
+  for (int i = 0; i < 1000; ++i) long_text += "ü";
+  said("error", 5, fmt::format(R"("code":"{0}","detail":"x{0}")", long_text));
+  EXPECT_EQ(about(5).at("error").at("code").as_string(), long_text.substr(0, 64));
+  EXPECT_EQ(about(5).at("error").at("detail").as_string(), "x" + long_text.substr(0, 510));
+  said("status", 5, fmt::format(R"("state":"{}")", long_text));
+  EXPECT_EQ(about(5).at("state").as_string().size(), 64u);
+}
+
 TEST_F(Board, AModelThatFails_IsTold_UntilASummarySaysNothingOfIt) {
   said("status", 5, R"("state":"STREAMING")");
   said("error", 5, R"("code":"MODEL_ERROR","detail":"no such file")");

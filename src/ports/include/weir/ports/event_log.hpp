@@ -15,6 +15,7 @@
 namespace weir {
 
 inline constexpr size_t kAppendMax = 4096;                          // events in one step
+inline constexpr size_t kEventPageBytes = 4 << 20;                  // of payloads: a page that has as many ends
 inline constexpr Duration kEventsRemembered = std::chrono::minutes(10);  // at least: an outage's grace and its drain
 
 struct EventSpeaker {
@@ -60,6 +61,7 @@ struct EventPage {
   std::int64_t scanned_to = 0;     // continue after this; may lie above the last event
   std::int64_t forgotten_to = 0;   // nothing up to here is kept; a reader below has missed something
   std::int64_t epoch = 0;
+  bool more = false;               // it ended at its limit or its bytes; there may be more at once
 };
 
 struct EventRetention {
@@ -76,6 +78,7 @@ class EventLog {
                                                                            EventSpeaker speaker) = 0;
   // At most kAppendMax, in one step; those that are in the log already, or whose stamp is over, are left out.
   virtual boost::asio::awaitable<Result<Nothing>> announce(std::vector<Announcement> announcements) = 0;
+  // At most `limit` events; fewer, but at least one, where they are heavy.
   virtual boost::asio::awaitable<Result<EventPage>> read(std::int64_t after, int limit) = 0;
   // The place after which everything is new.
   virtual boost::asio::awaitable<Result<EventPlace>> newest() = 0;
