@@ -237,6 +237,18 @@ TEST_P(EventLogContract, APage_EndsEarlyWhenItIsHeavy_AndSaysSo) {
   EXPECT_TRUE(run(log().read(0, 1))->more);
 }
 
+// Duplicates take numbers too. A reader that has seen all there is must come to rest at what is called the newest.
+TEST_P(EventLogContract, AReaderOfTheLastEvent_ReachesTheNewestPlace) {
+  append({free_event("a")}, speaker_of(""));
+  append({free_event("a"), free_event("a")}, speaker_of(""));
+  std::int64_t newest = run(log().newest())->sequence;
+  auto page = run(log().read(read_all().back().sequence, 100));
+  ASSERT_TRUE(page);
+  EXPECT_TRUE(page->events.empty());
+  EXPECT_FALSE(page->more);
+  EXPECT_GE(page->scanned_to, newest);
+}
+
 TEST_P(EventLogContract, Trim_ForgetsTheOldestInSteps_AndSaysHowFar) {
   std::vector<OutgoingEvent> batch;
   for (int i = 0; i < 10; ++i) batch.push_back(free_event(fmt::format("e{}", i)));

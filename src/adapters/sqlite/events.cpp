@@ -93,7 +93,8 @@ std::int64_t Core::Reader::last_event() {
 EventPage Core::Reader::read_events(std::int64_t after, int limit, std::int64_t epoch) {
   EventPage page;
   page.epoch = epoch;
-  page.scanned_to = after;
+  // Looked at first: what is stored up to there is seen below. A duplicate's number never comes as an event.
+  page.scanned_to = std::max(after, last_event());
   {
     Query q = db_->query(
         "SELECT sequence, tenant_id, topic, routing_key, payload, stored_at FROM events WHERE sequence > ? "
@@ -106,7 +107,8 @@ EventPage Core::Reader::read_events(std::int64_t after, int limit, std::int64_t 
       page.more = static_cast<int>(page.events.size()) == limit || bytes >= kEventPageBytes;
     }
   }
-  if (!page.events.empty()) page.scanned_to = page.events.back().sequence;
+  if (page.more) page.scanned_to = page.events.back().sequence;
+  else if (!page.events.empty()) page.scanned_to = std::max(page.scanned_to, page.events.back().sequence);
   // Looked at last: what was forgotten while the page was read shows.
   Query q = db_->query("SELECT forgotten_to FROM event_state");
   q.next();

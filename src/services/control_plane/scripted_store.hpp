@@ -68,12 +68,12 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   }
   Answer<EventPage> read(std::int64_t after, int limit) override {
     if (!up) co_return missing<EventPage>();
-    EventPage page{{}, after, forgotten_to, last_event.epoch};
+    EventPage page{{}, std::max(after, last_event.sequence), forgotten_to, last_event.epoch};
     for (const StoredEvent& event : stored) {
       if (event.sequence <= after || page.more) continue;
       page.events.push_back(event);
-      page.scanned_to = event.sequence;
       page.more = static_cast<int>(page.events.size()) == std::min(limit, page_events_max);
+      if (page.more) page.scanned_to = event.sequence;
     }
     co_return page;
   }

@@ -58,7 +58,7 @@ struct EventPlace {
 
 struct EventPage {
   std::vector<StoredEvent> events = {};
-  std::int64_t scanned_to = 0;     // continue after this; may lie above the last event
+  std::int64_t scanned_to = 0;     // continue after this; without `more` not below what was the newest before
   std::int64_t forgotten_to = 0;   // nothing up to here is kept; a reader below has missed something
   std::int64_t epoch = 0;
   bool more = false;               // it ended at its limit or its bytes; there may be more at once
