@@ -17,7 +17,8 @@ asio::awaitable<void> JobQueue::submit(Job job) {
     auto shared = std::make_shared<decltype(handler)>(std::move(handler));
     job.done = [shared, executor] { asio::post(executor, [shared]() mutable { std::move (*shared)(); }); };
     std::unique_lock lock(mutex_);
-    if (closed_ || jobs_.size() >= jobs_max_) {
+    std::deque<Job>& mine = jobs_[static_cast<size_t>(job.turn)];
+    if (closed_ || mine.size() >= jobs_max_) {
       bool closed = closed_;
       lock.unlock();
       job.fail({Errc::unavailable, closed ? "store_closed" : "store_overloaded",
@@ -25,8 +26,7 @@ asio::awaitable<void> JobQueue::submit(Job job) {
       return job.done();
     }
     job.give_up = boot_now() + kJobPatience;
-    if (job.urgent) jobs_.push_front(std::move(job));
-    else jobs_.push_back(std::move(job));
+    mine.push_back(std::move(job));
     lock.unlock();
     arrived_.notify_one();
   };
@@ -35,13 +35,14 @@ asio::awaitable<void> JobQueue::submit(Job job) {
 
 std::vector<Job> JobQueue::take(size_t most, Duration patience) {
   std::unique_lock lock(mutex_);
-  arrived_.wait_for(lock, patience, [this] { return closed_ || !jobs_.empty(); });
+  arrived_.wait_for(lock, patience, [this] { return closed_ || count() > 0; });
   std::vector<Job> taken, late;
   Instant now = boot_now();
-  while (!jobs_.empty() && taken.size() < most) {
-    (jobs_.front().give_up < now ? late : taken).push_back(std::move(jobs_.front()));
-    jobs_.pop_front();
-  }
+  for (std::deque<Job>& waiting : jobs_)
+    while (!waiting.empty() && taken.size() < most) {
+      (waiting.front().give_up < now ? late : taken).push_back(std::move(waiting.front()));
+      waiting.pop_front();
+    }
   lock.unlock();
   for (Job& job : late) {
     job.fail({Errc::unavailable, "store_overloaded", "the store did not get to this in time"});
@@ -51,17 +52,18 @@ std::vector<Job> JobQueue::take(size_t most, Duration patience) {
 }
 
 void JobQueue::close() {
-  std::deque<Job> left;
+  std::array<std::deque<Job>, 3> left;
   {
     std::lock_guard lock(mutex_);
     closed_ = true;
     left.swap(jobs_);
   }
   arrived_.notify_all();
-  for (Job& job : left) {
-    job.fail({Errc::unavailable, "store_closed", "the store is shut down"});
-    job.done();
-  }
+  for (std::deque<Job>& waiting : left)
+    for (Job& job : waiting) {
+      job.fail({Errc::unavailable, "store_closed", "the store is shut down"});
+      job.done();
+    }
 }
 
 bool JobQueue::closed() const {
@@ -71,7 +73,9 @@ bool JobQueue::closed() const {
 
 size_t JobQueue::waiting() const {
   std::lock_guard lock(mutex_);
-  return jobs_.size();
+  return count();
 }
+
+size_t JobQueue::count() const { return jobs_[0].size() + jobs_[1].size() + jobs_[2].size(); }
 
 }  // namespace weir

@@ -14,15 +14,15 @@ namespace asio = boost::asio;
 
 // Submits jobs that write down their number, and what became of each.
 struct Rig {
-  asio::awaitable<void> submit(int number, bool urgent) {
+  asio::awaitable<void> submit(int number, Turn turn) {
     std::function<Result<int>()> work = [this, number]() -> Result<int> {
       ran.push_back(number);
       return number;
     };
-    Result<int> result = co_await run_blocking<int>(queue, std::move(work), urgent);
+    Result<int> result = co_await run_blocking<int>(queue, std::move(work), turn);
     results.push_back(result ? "done" : result.error().reason);
   }
-  void spawn(int number, bool urgent = false) { asio::co_spawn(io, submit(number, urgent), asio::detached); }
+  void spawn(int number, Turn turn = Turn::usual) { asio::co_spawn(io, submit(number, turn), asio::detached); }
   void run_jobs(std::vector<Job> jobs) {
     for (Job& job : jobs) {
       job.work();
@@ -36,28 +36,33 @@ struct Rig {
 };
 }  // namespace
 
-TEST(JobQueue, JobsRunInOrder_UrgentOnesFirst) {
+TEST(JobQueue, TicksRunFirst_ThenLeases_ThenTheRest_EachInOrder) {
   Rig rig;
   rig.spawn(1);
   rig.spawn(2);
-  rig.spawn(3, true);
+  rig.spawn(3, Turn::lease);
+  rig.spawn(4, Turn::tick);
+  rig.spawn(5, Turn::lease);
+  rig.spawn(6);
   rig.io.poll();
+  rig.run_jobs(rig.queue.take(4, 1s));
   rig.run_jobs(rig.queue.take(10, 1s));
   rig.io.restart();
   rig.io.poll();
-  EXPECT_EQ(rig.ran, (std::vector<int>{3, 1, 2}));
-  EXPECT_EQ(rig.results, (std::vector<std::string>{"done", "done", "done"}));
+  EXPECT_EQ(rig.ran, (std::vector<int>{4, 3, 5, 1, 2, 6}));
+  EXPECT_EQ(rig.results, std::vector<std::string>(6, "done"));
 }
 
 TEST(JobQueue, FullQueue_FailsAtOnce) {
   Rig rig;
   for (int n = 0; n < 5; ++n) rig.spawn(n);
+  rig.spawn(5, Turn::lease);
   rig.io.poll();
-  EXPECT_EQ(rig.results, std::vector<std::string>{"store_overloaded"});
+  EXPECT_EQ(rig.results, std::vector<std::string>{"store_overloaded"}) << "others' flood is no reason to refuse a lease";
   rig.queue.close();
   rig.io.restart();
   rig.io.poll();
-  EXPECT_EQ(rig.results.size(), 5u);
+  EXPECT_EQ(rig.results.size(), 6u);
   EXPECT_EQ(rig.results.back(), "store_closed");
   EXPECT_TRUE(rig.ran.empty());
 }

@@ -44,8 +44,8 @@ struct PostgresStore::State {
   void run(Job& job, std::unique_ptr<Connection>& session, Instant& retry_at);
 
   template <class T>
-  Async<T> call(std::function<Result<T>(Connection&)> work, bool urgent = false) {
-    return run_blocking<T>(jobs, [work = std::move(work)]() -> Result<T> { return work(*t_session); }, urgent);
+  Async<T> call(std::function<Result<T>(Connection&)> work, Turn turn = Turn::usual) {
+    return run_blocking<T>(jobs, [work = std::move(work)]() -> Result<T> { return work(*t_session); }, turn);
   }
 };
 
@@ -129,11 +129,13 @@ using C = Connection;
 
 Async<std::vector<lease::Answer>> PostgresStore::apply(lease::Batch batch) {
   return state_->call<std::vector<lease::Answer>>(
-      [batch = std::move(batch), limits = state_->config.limits](C& c) { return postgres::apply(c, batch, limits); });
+      [batch = std::move(batch), limits = state_->config.limits](C& c) { return postgres::apply(c, batch, limits); },
+      Turn::lease);
 }
 Async<TickReport> PostgresStore::tick() {
   // Before all that waits: a tick that queues behind a flood would look like a store that was away.
-  return state_->call<TickReport>([limits = state_->config.limits](C& c) { return postgres::tick(c, limits); }, true);
+  return state_->call<TickReport>([limits = state_->config.limits](C& c) { return postgres::tick(c, limits); },
+                                  Turn::tick);
 }
 Async<LeaseView> PostgresStore::revoke(CameraId camera, TenantId tenant) {
   return state_->call<LeaseView>([=, limits = state_->config.limits](C& c) { return postgres::revoke(c, camera, tenant, limits); });

@@ -2,7 +2,8 @@
 //
 // The loop `submit`s a job and is resumed on its own thread when the job has ended; worker threads `take` jobs. The
 // queue is bounded: when it is full, a job fails at once instead of waiting for ever, and a job whose turn does not come
-// within kJobPatience fails as well. Closing fails what still waits.
+// within kJobPatience fails as well. Closing fails what still waits. What must not wait for the rest has a turn of its
+// own, with its own bound: whoever floods the queue with questions holds up and shuts out no lease.
 // `submit` belongs to the loop's thread; the rest may be called from any.
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -20,11 +22,14 @@
 
 namespace weir {
 
+// Who goes first; within a turn, who came first.
+enum class Turn { tick, lease, usual };
+
 struct Job {
   std::function<void()> work;            // on the worker's thread
   std::function<void(Error)> fail;       // instead of `work`, or after it when its effect was undone
   std::function<void()> done = {};       // resumes the submitter; set by the queue
-  bool urgent = false;                   // goes before everything that waits
+  Turn turn = Turn::usual;
   Instant give_up = Instant::max();      // not begun by then: fails, because its asker has given up; set by the queue
 };
 
@@ -43,22 +48,25 @@ class JobQueue {
   size_t waiting() const;
 
  private:
-  const size_t jobs_max_;
+  size_t count() const;
+
+  const size_t jobs_max_;  // of each turn
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<Job> jobs_;
+  std::array<std::deque<Job>, 3> jobs_;
   bool closed_ = false;
 };
 
 // Runs `work` through the queue and returns what it returned.
 template <class T>
-boost::asio::awaitable<Result<T>> run_blocking(JobQueue& queue, std::function<Result<T>()> work, bool urgent = false) {
+boost::asio::awaitable<Result<T>> run_blocking(JobQueue& queue, std::function<Result<T>()> work,
+                                               Turn turn = Turn::usual) {
   auto result = std::make_shared<Result<T>>(Error{Errc::unavailable, "store_closed", "the store is shut down"});
   // Named, not a braced temporary: GCC 12 destroys an aggregate built inside a co_await expression twice.
   Job job;
   job.work = [result, work = std::move(work)] { *result = work(); };
   job.fail = [result](Error error) { *result = std::move(error); };
-  job.urgent = urgent;
+  job.turn = turn;
   co_await queue.submit(std::move(job));
   co_return std::move(*result);
 }
