@@ -165,7 +165,11 @@ asio::awaitable<void> Connection::run(std::shared_ptr<Connection> self, Mode mod
     Response full = refusal_response(*self->refusal_);
     co_await self->write_response(full, false);
   } else {
+    // What has arrived already is read and answered without a wait: many requests at once would have the loop to
+    // themselves.
     while (co_await self->serve_one()) {
+      if (self->begin_ < self->end_) co_await next_turn();
+      if (self->shared_->abandoned) break;
     }
   }
   if (self->refusal_ && !self->shared_->abandoned) co_await self->linger();

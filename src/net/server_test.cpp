@@ -53,6 +53,23 @@ TEST(HttpServer, Pipelined_AnswersInOrder) {
   EXPECT_TRUE(client.read_answer().ends_with("c|-"));
 }
 
+TEST(HttpServer, Pipelined_OthersGetTheirTurnInBetween) {
+  std::vector<std::string> order;  // the server's thread only
+  RunningServer server;
+  server.router.add(Method::get, "/note", [&](Request&) -> asio::awaitable<Response> {
+    order.push_back("answer");
+    asio::post(server.io, [&] { order.push_back("other"); });
+    co_return Response::text("ok");
+  });
+  server.start();
+  RawClient client(server.port());
+  client.send(get("/note") + get("/note") + get("/note"));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(status_of(client.read_answer()), 200);
+  EXPECT_TRUE(server.eventually([&] { return order.size() == 6; }));
+  EXPECT_EQ(server.ask([&] { return order; }),
+            (std::vector<std::string>{"answer", "other", "answer", "other", "answer", "other"}));
+}
+
 TEST(HttpServer, RequestSentByteByByte_IsUnderstood) {
   Usual server;
   RawClient client(server.port());

@@ -2,6 +2,7 @@
 
 #include "weir/base/clock.hpp"
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -64,6 +65,8 @@ asio::awaitable<tcp::socket> accept(tcp::acceptor& acceptor, error_code& failed)
     if (failed) co_return std::move(socket);
   }
 }
+
+asio::awaitable<void> next_turn() { co_await asio::post(asio::use_awaitable); }
 
 asio::awaitable<void> wait(asio::steady_timer& timer) {
   error_code ended;

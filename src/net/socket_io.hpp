@@ -22,6 +22,8 @@ boost::asio::awaitable<void> write_all(tcp::socket& socket, std::string_view hea
                                        error_code& failed, Instant write_by = Instant::max());
 boost::asio::awaitable<void> connect(tcp::socket& socket, const tcp::endpoint& to, error_code& failed);
 boost::asio::awaitable<tcp::socket> accept(tcp::acceptor& acceptor, error_code& failed);
+// Lets everything run that is ready to run.
+boost::asio::awaitable<void> next_turn();
 // Returns when the timer ends or is cancelled.
 boost::asio::awaitable<void> wait(boost::asio::steady_timer& timer);
 
