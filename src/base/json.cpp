@@ -157,8 +157,10 @@ void Reader::finish() {
       std::string_view key(member.key());
       size_t end = std::min<size_t>(key.size(), 64);
       while (end > 0 && end < key.size() && (static_cast<unsigned char>(key[end]) & 0xC0) == 0x80) --end;
+      size_t before = ctx_.problems.size();
       ctx_.add(at(key.substr(0, end)),
                fmt::format("is not a known field; known are: {}", fmt::join(known_, ", ")));
+      if (ctx_.problems.size() == before) return;  // the list is full: the rest would be written for nobody
     }
   }
 }

@@ -12,6 +12,10 @@ namespace weir::control_plane {
 
 namespace asio = boost::asio;
 
+namespace {
+constexpr size_t kOpenBodyBytesMax = 16 << 10;  // anybody may send one, and it is read before anything is known of them
+}  // namespace
+
 bool SeenGrants::first_time(lease::Version grant) {
   bool full = grants_.size() >= kMax;
   if (full && grant.n < *grants_.begin()) return false;
@@ -96,7 +100,8 @@ void add_guarded(net::Router& router, Plane& plane, net::Method method, std::str
 
 void add_open(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, OpenHandler handler) {
   auto open = [&plane, handler = std::move(handler)](net::Request& request) -> asio::awaitable<net::Response> {
-    Result<net::Response> reply = co_await handler(plane, request);
+    Result<net::Response> reply = Error{Errc::too_large, "too_large", "the body is larger than this route accepts"};
+    if (request.body.size() <= kOpenBodyBytesMax) reply = co_await handler(plane, request);
     if (reply) co_return *std::move(reply);
     plane.gate.report(request, reply.error());
     co_return failed(reply.error());

@@ -199,6 +199,15 @@ TEST_F(ControlPlaneRoutes, StoreAway_Is503WithRetryAfter) {
   }
 }
 
+TEST_F(ControlPlaneRoutes, OpenRoutes_ReadOnlySmallBodies) {
+  store_.up = keys_.up = true;
+  std::string blanks(16 << 10, ' ');
+  for (const char* path : {"/v1/auth/token", "/v1/runners/r-1/release-all"}) {
+    EXPECT_EQ(ask(Method::post, path, blanks + "{}").status, 413) << path;
+    EXPECT_NE(ask(Method::post, path, blanks.substr(2) + "{}").status, 413) << path;
+  }
+}
+
 TEST_F(ControlPlaneRoutes, Health_NeedsNoToken) {
   EXPECT_EQ(ask(Method::get, "/healthz").status, 200);
   EXPECT_EQ(ask(Method::get, "/readyz").status, 503);
