@@ -1,8 +1,10 @@
 #include "weir/control_plane/answers.hpp"
 
+#include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
 #include "weir/control_plane/announcer.hpp"
 
+#include <atomic>
 #include <cmath>
 
 namespace weir::control_plane {
@@ -70,7 +72,23 @@ json::object write_runner(const Runner& runner) {
   return out;
 }
 
+namespace {
+constexpr std::string_view kStoreAway = "the store does not answer";
+
+// Everybody's requests fail of the same cause, which names hosts and users: it is for the log, a line every few seconds.
+void note_store_failure(const std::string& why) {
+  static std::atomic<Instant::rep> next{0};
+  Instant::rep now = boot_now().time_since_epoch().count(), due = next;
+  if (now < due || !next.compare_exchange_strong(due, now + Duration(5s).count())) return;
+  log::warn("store.failed", why);
+}
+}  // namespace
+
 net::Response failed(const Error& error) {
+  if (error.reason == "store_unavailable" && error.message != kStoreAway) {
+    note_store_failure(error.message);
+    return failed(Error{error.code, error.reason, std::string(kStoreAway)});
+  }
   if (error.code == Errc::internal) {
     log::error("request.failed", error.message).with("error_code", error.reason);
     return net::Response::failure(Error{Errc::internal, "internal", "something went wrong here; it was logged"});

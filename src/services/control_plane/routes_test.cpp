@@ -196,7 +196,11 @@ TEST_F(ControlPlaneRoutes, StoreAway_Is503WithRetryAfter) {
     EXPECT_EQ(response.status, 503) << each.pattern;
     EXPECT_TRUE(has_header(response, "Retry-After"));
     EXPECT_EQ(code_of(response), "store_unavailable");
+    EXPECT_EQ(response.body.find("canary"), std::string::npos) << "where the store is, is nobody's business";
   }
+  net::Response open = ask(Method::post, "/v1/auth/token", R"({"api_key":"weir_x"})");
+  EXPECT_EQ(open.status, 503);
+  EXPECT_EQ(open.body.find("canary"), std::string::npos);
 }
 
 TEST_F(ControlPlaneRoutes, OpenRoutes_ReadOnlySmallBodies) {

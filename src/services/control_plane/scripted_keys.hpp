@@ -41,7 +41,7 @@ class ScriptedKeys final : public Keys {
   }
 
  private:
-  static Error away() { return {Errc::unavailable, "store_unavailable", "the store does not answer"}; }
+  static Error away() { return {Errc::unavailable, "store_unavailable", "canary: no answer from db.example"}; }
   static bool sees(const TenantId& tenant, const ApiKey& key) { return tenant.empty() || key.tenant == tenant; }
 };
 

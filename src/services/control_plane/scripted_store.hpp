@@ -155,7 +155,7 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   template <class T>
   Result<T> missing() const {
     if (up) return Error{Errc::not_found, "not_found", "there is no such thing"};
-    return Error{Errc::unavailable, "store_unavailable", "the store does not answer"};
+    return Error{Errc::unavailable, "store_unavailable", "canary: user weir at db.example cannot connect"};
   }
   CameraRecord* find(const CameraId& id, const TenantId& tenant) {
     for (CameraRecord& record : cameras)

@@ -18,7 +18,8 @@ json::object write_camera(const CameraRecord& record, camera::Credentials creden
 json::object write_zone_of(const CameraId& camera, const camera::Zone& zone);
 json::object write_runner(const Runner& runner);
 
-// The error as a response, with the headers that its status asks for. What is inside an internal error stays inside.
+// The error as a response, with the headers that its status asks for. What is inside an internal error stays inside, and so
+// does why the store does not answer.
 net::Response failed(const Error& error);
 
 }  // namespace weir::control_plane
