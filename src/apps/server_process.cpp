@@ -45,20 +45,28 @@ control_plane::ControlPlaneSettings plane_settings(const Settings& s) {
           .token_ttl = s.duration("token_ttl_s")};
 }
 
-net::ServerLimits server_limits(const Settings& s) {
+// Each connection is a descriptor, and most systems start a program with 1024 but allow it far more.
+size_t raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return SIZE_MAX;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+net::ServerLimits server_limits(const Settings& s, size_t descriptors) {
+  auto wanted = static_cast<size_t>(s.integer("http_connections_max"));
+  size_t allowed = connections_allowed(wanted, descriptors);
+  if (allowed < wanted)
+    log::warn("http.fewer_connections", "the descriptor limit allows fewer connections than http_connections_max")
+        .with("connections_max", allowed)
+        .with("descriptors", descriptors);
   return {.body_bytes_max = static_cast<size_t>(s.integer("http_body_bytes_max")),
-          .connections_max = static_cast<size_t>(s.integer("http_connections_max")),
+          .connections_max = allowed,
           .read_timeout = s.duration("http_read_timeout_s"),
           .idle_timeout = s.duration("http_idle_timeout_s"),
           .write_timeout = s.duration("http_write_timeout_s")};
-}
-
-// Each connection is a descriptor, and most systems start a program with 1024 but allow it far more.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 void end_stuck_process(int) {
@@ -69,12 +77,18 @@ void end_stuck_process(int) {
 
 }  // namespace
 
+size_t connections_allowed(size_t wanted, size_t descriptors) {
+  // For the store, the log, what `weir up` starts, and those who are told that there are too many.
+  constexpr size_t kReserve = 256;
+  return std::min(wanted, std::max(descriptors / 2, descriptors - std::min(descriptors, kReserve)));
+}
+
 ServerProcess::ServerProcess(const Arguments& arguments, Settings settings)
     : settings_(std::move(settings)), watch_(io_, arguments, settings_) {}
 
 Status ServerProcess::start(const Secret& database_url) {
   std::signal(SIGPIPE, SIG_IGN);
-  raise_descriptor_limit();
+  size_t descriptors = raise_descriptor_limit();
   TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
   TRY(store, open_store(io_, database_url, static_cast<int>(settings_.integer("database_pool_size")),
                         {.ttl_max = settings_.duration("lease_ttl_max_s"),
@@ -84,7 +98,7 @@ Status ServerProcess::start(const Secret& database_url) {
   plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, *store_.events, *store_.keys,
                                                          clock_, std::move(key), metrics_, plane_settings(settings_));
   plane_->add_routes(router_);
-  server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_),
+  server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_, descriptors),
                                               [this](const net::Finished& finished) { plane_->observe(finished); });
   TRY(listening, server_->listen(settings_.text("listen")));
   // From here on the world takes it for running: a signal that comes before `run` waits there. Not sooner, because one

@@ -31,6 +31,9 @@ struct Companion {
   Duration grace{};  // how long stopping may take
 };
 
+// As many connections as are wanted and as the limit of open descriptors leaves room for.
+size_t connections_allowed(size_t wanted, size_t descriptors);
+
 class ServerProcess {
  public:
   ServerProcess(const Arguments& arguments, Settings settings);

@@ -38,5 +38,14 @@ TEST_F(ServerProcessSignals, ThatComeBetweenStartAndRun_AreKept_AndObeyedWhenItR
   EXPECT_TRUE(log::enabled(log::Level::error)) << "the first was lost";
 }
 
+TEST(ConnectionsAllowed, LeaveDescriptorsForTheRest) {
+  EXPECT_EQ(connections_allowed(20'000, 1 << 20), 20'000u);
+  EXPECT_EQ(connections_allowed(20'000, SIZE_MAX), 20'000u);
+  EXPECT_EQ(connections_allowed(20'000, 4096), 3840u);
+  EXPECT_EQ(connections_allowed(20'000, 1024), 768u);
+  EXPECT_EQ(connections_allowed(20'000, 100), 50u);
+  EXPECT_EQ(connections_allowed(10, 100), 10u);
+}
+
 }  // namespace
 }  // namespace weir::apps
