@@ -133,23 +133,6 @@ inline bool send_rtp(Dial& dial, std::string_view payload, bool last, std::uint3
   return dial.send(packet);
 }
 
-// An RTCP sender report: what the camera's clock said at the stream's time `stamp`.
-inline bool send_report(Dial& dial, WallTime wall, std::uint32_t stamp) {
-  std::string packet = {'$', 1, 0, 28, static_cast<char>(0x80), static_cast<char>(200), 0, 6};
-  auto put = [&](std::uint32_t value) {
-    for (int i = 4; i-- > 0;) packet += static_cast<char>(value >> (8 * i));
-  };
-  constexpr std::int64_t kSince1900 = 2'208'988'800;
-  std::int64_t us = wall.time_since_epoch().count();
-  put(0x1234);
-  put(static_cast<std::uint32_t>(us / 1'000'000 + kSince1900));
-  put(static_cast<std::uint32_t>(((us % 1'000'000) << 32) / 1'000'000));
-  put(stamp);
-  put(0);
-  put(0);
-  return dial.send(packet);
-}
-
 // One coded picture (start codes), cut into RTP packets as RFC 6184 says.
 inline bool send_picture(Dial& dial, const AVPacket& picture, std::uint32_t stamp, std::uint16_t& sequence) {
   std::string_view bytes(reinterpret_cast<const char*>(picture.data), static_cast<size_t>(picture.size));

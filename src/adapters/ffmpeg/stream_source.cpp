@@ -46,14 +46,12 @@ class StreamSource final : public DecodingSource {
   Status open_camera(StreamFacts& facts);
   Status open_file();
   bool pace(const Fetched& fetched);
-  std::optional<WallTime> said_with(const AVPacket& packet) const;
-  std::optional<WallTime> said_of(std::optional<Duration> stamp) const;
+  std::optional<WallTime> capture_time(const AVPacket& packet, std::optional<Duration> stamp) const;
 
   const bool file_, tls_;
   AvPtr<AVFormatContext> context_;
   const AVStream* stream_ = nullptr;
-  Instant completed_{};                       // when the last packet was handed out, or the camera began to play
-  std::optional<WallTime> said_ = {};         // what came with the last packet, where the next one's begin completed it
+  std::optional<Instant> completed_ = {};     // when the last packet was handed out
   bool waited_ = true;                        // for the last packet
   std::optional<Duration> first_stamp_ = {};  // a file's
   Instant started_{};
@@ -121,9 +119,8 @@ Result<StreamFacts> StreamSource::connect() {
   facts.codec = avcodec_get_name(stream_->codecpar->codec_id);
   if (stream_->avg_frame_rate.den > 0) facts.fps = av_q2d(stream_->avg_frame_rate);
   first_stamp_.reset();
-  said_.reset();
   waited_ = true;
-  completed_ = boot_now();
+  completed_.reset();
   return facts;
 }
 
@@ -145,17 +142,15 @@ Result<DecodingSource::Fetched> StreamSource::fetch() {
   Fetched fetched;
   std::int64_t stamp = packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts;
   if (stamp != AV_NOPTS_VALUE) fetched.stamp = Duration(av_rescale_q(stamp, stream_->time_base, AV_TIME_BASE_Q));
-  fetched.captured = said_with(*packet);
+  fetched.captured = capture_time(*packet, fetched.stamp);
   fetched.waited = file_ || sleeps() != slept;
-  // The end of a picture is seen only where the next one begins: it began to arrive when the last one was complete, and
-  // what the camera said of it came with the last one.
+  // The end of a picture is seen only where the next one begins: it began to arrive when the last one was complete.
   const AVCodecParserContext* parser = av_stream_get_parser(stream_);
   if (!file_ && parser != nullptr && (parser->flags & PARSER_FLAG_COMPLETE_FRAMES) == 0) {
-    fetched.received = std::exchange(completed_, boot_now());
-    fetched.captured = std::exchange(said_, fetched.captured);
+    Instant now = boot_now();  // of the first nobody knows when it began
+    fetched.received = std::exchange(completed_, now).value_or(now);
     fetched.waited = std::exchange(waited_, fetched.waited);
   }
-  if (!fetched.captured) fetched.captured = said_of(fetched.stamp);
   fetched.packet = std::move(packet);
   if (file_ && config_.realtime && !pace(fetched)) return interrupted();
   return fetched;
@@ -173,15 +168,11 @@ bool StreamSource::pace(const Fetched& fetched) {
 }
 
 // What the camera's RTCP reports say, with the packet or for the stream as a whole.
-std::optional<WallTime> StreamSource::said_with(const AVPacket& packet) const {
+std::optional<WallTime> StreamSource::capture_time(const AVPacket& packet, std::optional<Duration> stamp) const {
   size_t size = 0;
   const std::uint8_t* reference = av_packet_get_side_data(&packet, AV_PKT_DATA_PRFT, &size);
   if (reference != nullptr && size >= sizeof(AVProducerReferenceTime))
     return WallTime(Duration(reinterpret_cast<const AVProducerReferenceTime*>(reference)->wallclock));
-  return std::nullopt;
-}
-
-std::optional<WallTime> StreamSource::said_of(std::optional<Duration> stamp) const {
   if (stamp && context_->start_time_realtime != AV_NOPTS_VALUE && !file_)
     return WallTime(Duration(context_->start_time_realtime) + *stamp);
   return std::nullopt;
