@@ -55,7 +55,7 @@ class Parent {
   Result<int> run() {
     if (lock_.left_behind()) {
       log::info("runner.will_found", "the runner before this one died here; its leases are released first");
-      send_will_now(*lock_.left_behind());
+      if (!send_will_now(*lock_.left_behind())) unsent_ = lock_.left_behind();
     }
     Program program{.path = posix::self_path(), .arguments = own_arguments()};
     program.arguments.push_back("--manager");
@@ -104,6 +104,8 @@ class Parent {
       Testament testament{options_.runner, BootId::trusted(text_in(*said, "boot_id")), Secret(text_in(*said, "will"))};
       if (testament.boot.empty() || testament.will.empty()) continue;
       testament_ = testament;
+      // The control plane has answered the manager: now it can hear the will that it did not at the start.
+      if (auto older = std::exchange(unsent_, {})) asio::co_spawn(io_, send_will(*older, ttl_), asio::detached);
       if (auto kept = lock_.write(testament); !kept) log::warn("runner.lock", kept.error().message);
     }
   }
@@ -160,12 +162,13 @@ class Parent {
     co_return false;
   }
 
-  void send_will_now(const Testament& testament) {
+  bool send_will_now(const Testament& testament) {
     bool sent = false;
     asio::co_spawn(io_, send_will(testament, 3s), [&](const std::exception_ptr&, bool done) { sent = done; });
     io_.run();
     io_.restart();
     if (sent) forget_testament();
+    return sent;
   }
   void forget_testament() {
     if (auto cleared = lock_.clear(); !cleared) log::warn("runner.lock", cleared.error().message);
@@ -181,7 +184,7 @@ class Parent {
   asio::signal_set signals_{io_};
   asio::posix::stream_descriptor lifeline_{io_};
   std::unique_ptr<Child> manager_;
-  std::optional<Testament> testament_;
+  std::optional<Testament> testament_, unsent_;
   int code_ = 1;
 };
 

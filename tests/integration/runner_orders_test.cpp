@@ -123,6 +123,23 @@ TEST_F(RunnerOrders, CordonFullMachineAndCapacity_KeepNewCamerasAway_AndARevoked
   fleet_->history().expect_one_voice();
 }
 
+TEST_F(RunnerOrders, ACordonedRunnerStartedAgain_DoesNotCountWhatAnotherHasAsPending) {
+  fleet_ = std::make_unique<RunnerFleet>(unregistered(2, {}));
+  for (const char* camera : {"cam-1", "cam-2"}) fleet_->register_camera(camera);
+  fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  Runner& second = fleet_->add("r2");
+  weir("node cordon r2");
+  second.kill_everything();
+  second.start();
+  auto says = [&](std::string_view name, int count) {
+    boost::json::object state = second.state();
+    return state.contains(name) && state[name] == count;
+  };
+  EXPECT_TRUE(eventually(10s, [&] { return says("desired", 2) && says("pending", 0); }));
+  wait_until_it_says("r2", "cordoned");
+}
+
 TEST_F(RunnerOrders, Filters_GiveEachRunnerItsTenantOrSite_AndARestartInAnOutageSaysWhatItWaitsFor) {
   fleet_ = std::make_unique<RunnerFleet>(unregistered(3, {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1"}));
   ASSERT_EQ(fleet_->plane().post("/v1/tenants", {{"tenant_id", "t2"}}).status, 201);

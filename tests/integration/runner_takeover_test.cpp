@@ -171,6 +171,19 @@ TEST_P(RunnerTakeoverOnSqlite, KilledRunnerStartedAgainInItsFolder_StreamsAtOnce
   fleet_->history().expect_one_voice();
 }
 
+TEST_P(RunnerTakeoverOnSqlite, KilledRunnerStartedAgainDuringAnOutage_StreamsWhenItEnds_NotAfterATtl) {
+  start(2, {"--lease-ttl-s", "40", "--lease-renew-interval-s", "2"});
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  fleet_->plane().kill_hard();
+  runner.kill_everything();
+  runner.start();
+  ASSERT_TRUE(eventually(10s, [&] { return runner.logged("runner.will_failed"); }));
+  fleet_->plane().start();
+  EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  EXPECT_TRUE(runner.logged("\"event\":\"runner.will\""));
+}
+
 TEST_P(RunnerTakeoverOnSqlite, CopiedStateFolder_SpeaksForNobodyElse) {
   start(2);
   Runner& runner = fleet_->add("r1");

@@ -263,33 +263,48 @@ asio::awaitable<Result<RunnerFlags>> HttpPlane::heartbeat(RunnerId runner, json:
   co_return out;
 }
 
-asio::awaitable<Result<std::vector<DesiredCamera>>> HttpPlane::desired(DesiredFilter filter) {
-  std::vector<DesiredCamera> out;
+// All pages of a list.
+asio::awaitable<Result<json::array>> HttpPlane::list(std::string first) {
+  json::array out;
   for (std::string cursor;;) {
-    std::string target = "/v1/cameras?enabled=true&limit=1000";
-    if (!filter.tenant.empty()) target += "&tenant_id=" + percent_encode(filter.tenant.str());
-    if (!filter.site.empty()) target += "&site_id=" + percent_encode(filter.site.str());
-    if (!cursor.empty()) target += "&cursor=" + percent_encode(cursor);
-    json::array items;
+    std::string target = cursor.empty() ? first : first + "&cursor=" + percent_encode(cursor);
     Read read = [&](json::value& page) -> Status {
       json::value* found = page.get_object().if_contains("items");
       if (found == nullptr || !found->is_array()) return bad_answer();
-      items = std::move(found->get_array());
+      for (json::value& item : found->get_array()) out.push_back(std::move(item));
       cursor = text_of(page, "next_cursor");
       return ok();
     };
     CO_TRY(heard, co_await ask(net::Method::get, std::move(target), {}, config_.patience, std::move(read)));
-    for (json::value& item : items) {
-      std::string id = text_of(item, "camera_uuid");
-      auto camera = read_camera(std::move(item));
-      if (!camera) unreadable(id, camera.error());
-      if (!camera) co_return std::move(camera).error();
-      if (camera->config.assignable()) out.push_back(*std::move(camera));
-    }
-    if (!cursor.empty()) continue;
-    unreadable_.clear();
-    co_return std::move(out);
+    if (cursor.empty()) co_return std::move(out);
   }
+}
+
+asio::awaitable<Result<std::vector<DesiredCamera>>> HttpPlane::desired(DesiredFilter filter) {
+  std::string target = "/v1/cameras?enabled=true&limit=1000";
+  if (!filter.tenant.empty()) target += "&tenant_id=" + percent_encode(filter.tenant.str());
+  if (!filter.site.empty()) target += "&site_id=" + percent_encode(filter.site.str());
+  CO_TRY(items, co_await list(std::move(target)));
+  std::vector<DesiredCamera> out;
+  for (json::value& item : items) {
+    std::string id = text_of(item, "camera_uuid");
+    auto camera = read_camera(std::move(item));
+    if (!camera) unreadable(id, camera.error());
+    if (!camera) co_return std::move(camera).error();
+    if (camera->config.assignable()) out.push_back(*std::move(camera));
+  }
+  unreadable_.clear();
+  co_return std::move(out);
+}
+
+asio::awaitable<Result<std::vector<Holding>>> HttpPlane::held() {
+  CO_TRY(items, co_await list("/v1/leases?everybody=true&limit=1000"));
+  std::vector<Holding> out;
+  for (const json::value& item : items)
+    if (text_of(item, "status") == "active")
+      out.push_back({CameraId::trusted(text_of(item, "camera_uuid")), RunnerId::trusted(text_of(item, "runner_id")),
+                     {number_of(item, "version")}});
+  co_return std::move(out);
 }
 
 // The whole list is refused: without that one camera it would say that its worker is to be stopped.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -149,6 +150,12 @@ Result<std::unique_ptr<Child>> PosixHost::start(const Program& wanted) {
   if (errno != 0) return cannot("start", program);
   if (wanted.nice > 0) ::setpriority(PRIO_PROCESS, static_cast<id_t>(pid), wanted.nice);
   int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  if (pidfd < 0) {
+    Error failed = cannot("watch", program);
+    ::kill(-pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    return failed;
+  }
   std::unique_ptr<Child> child = std::make_unique<ChildProcess>(io_, pid, pidfd, lifeline.release(), output.release());
   return child;
 }
@@ -156,8 +163,10 @@ Result<std::unique_ptr<Child>> PosixHost::start(const Program& wanted) {
 ChildProcess::~ChildProcess() {
   if (status_) return;
   ::kill(-pid_, SIGKILL);
-  int ignored = 0;
-  ::waitpid(pid_, &ignored, 0);
+  // One that the kernel holds is left to whoever inherits it.
+  pollfd ended{.fd = pidfd_.native_handle(), .events = POLLIN, .revents = 0};
+  ::poll(&ended, 1, 2000);
+  reap();
 }
 
 void ChildProcess::signal(int number) const {

@@ -5,8 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include <csignal>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <vector>
 
 namespace weir::posix {
 namespace {
@@ -44,6 +48,21 @@ TEST_F(PosixHostTest, WhatIsNotItsBusiness_IsNotInItsEnvironment) {
                            .unset = {"WEIR_TEST_KEY"}});
   ASSERT_TRUE(child);
   EXPECT_EQ(*test::run(io, (*child)->read_line()), ",kept");
+}
+
+TEST_F(PosixHostTest, WhereNoDescriptorIsLeftToWatchIt_ItIsNotStarted) {
+  // Four are for its pipes, and the fifth is missing.
+  std::vector<int> free;
+  for (int i = 0; i < 5; ++i) free.push_back(::dup(0));
+  for (int fd : free) ::close(fd);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few{.rlim_cur = static_cast<rlim_t>(free.back()), .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  auto child = host.start({.path = "/bin/sh", .arguments = {"-c", "exec sleep 60"}});
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_FALSE(child);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "nobody is left behind";
 }
 
 TEST_F(PosixHostTest, ASignalThatEndedIt_IsItsCode) {

@@ -160,10 +160,10 @@ Reply ask_many(Plane& plane, net::Request& request, const Caller& caller) {
 // ---- as an operator sees them ----
 
 // A list shows a runner its own leases, a worker those of the runner and boot it works for; the filter may say so but
-// need not.
-Result<RunnerId> visible_runner(const Caller& caller, const RunnerId& wanted) {
+// need not. A runner that asks for everybody's sees what it hears on the lease feed anyway.
+Result<RunnerId> visible_runner(const Caller& caller, const RunnerId& wanted, bool everybody) {
   bool bound = caller.role == net::Role::runner || caller.role == net::Role::worker;
-  if (!bound) return wanted;
+  if (!bound || (everybody && caller.role == net::Role::runner)) return wanted;
   if (wanted.empty()) return RunnerId::parse(caller.sub);
   TRY(own, speaks_for(caller, wanted));
   return wanted;
@@ -187,7 +187,8 @@ Reply list_leases(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(page, read_page(request));
   CO_TRY(wanted, query_id<RunnerId>(request));
   CO_TRY(held, query_flag(request, "held"));
-  CO_TRY(runner, visible_runner(caller, wanted));
+  CO_TRY(everybody, query_flag(request, "everybody"));
+  CO_TRY(runner, visible_runner(caller, wanted, everybody.value_or(false)));
   LeaseFilter filter;
   filter.tenant = caller.tenant;
   filter.runner = runner;

@@ -87,7 +87,7 @@ void Brain::on(const FlagsHeard& event) {
   if (event.cordoned != cordoned_)
     note(event.cordoned ? "runner.cordoned" : "runner.uncordoned",
          event.cordoned ? "no further cameras are taken" : "cameras are taken again");
-  if (event.drain != drain_ && event.drain == DrainMode::none)
+  if (event.drain != drain_ && event.drain == DrainMode::none && !stop_by_)
     for (auto& [id, camera] : cameras_) camera.leaving = false;
   if (event.drain != drain_ && event.drain != DrainMode::none)
     note("runner.draining", event.drain == DrainMode::soft ? "cameras are handed to others batch by batch"
@@ -119,9 +119,21 @@ void Brain::on(const LeaseNews& event) {
   double load = static_cast<double>(owned) / std::max(1, policy_.capacity);
   if (camera.holder.phase == Phase::idle)
     camera.try_at = moment_.now + from_seconds(seconds(kNewsSpread) * std::min(1.0, load) * (0.75 + 0.25 * draw()));
-  // Ours no longer, it says: the store's own answer decides, and is asked for now.
-  bool ours = camera.holder.phase == Phase::holding && event.version > camera.holder.version;
-  if (ours && !camera.holder.open) camera.holder.next_ask = moment_.now;
+  camera.news = std::max(camera.news, event.version);
+  ask_about_news(camera);
+}
+
+void Brain::on(const HoldersHeard& event) {
+  for (const auto& [id, version] : event.others)
+    if (auto found = cameras_.find(id); found != cameras_.end() && found->second.holder.phase == Phase::idle)
+      found->second.elsewhere |= version >= found->second.news;
+}
+
+// Ours no longer, it says: the store's own answer decides, and is asked for now; an answer that is still under way may be
+// older than the news, so it is asked for again after that one.
+void Brain::ask_about_news(Camera& camera) {
+  if (camera.holder.phase != Phase::holding || camera.holder.open) return;
+  if (std::exchange(camera.news, {}) > camera.holder.version) camera.holder.next_ask = moment_.now;
 }
 
 void Brain::on(const LeasesHeard& event) {
@@ -137,8 +149,10 @@ void Brain::hear(const LeasesHeard::One& event) {
   bool asked_for_it = expected && camera.holder.open->operation == lease::Operation::acquire;
   bool was_ours = expected && camera.holder.open->operation == lease::Operation::renew;
   feed(camera, event.event);
+  ask_about_news(camera);
   if (!expected) return;
-  camera.elsewhere = answered->answer.outcome == Outcome::held;
+  // Whether what was lost is another's or free is in the news.
+  if (answered->answer.outcome != Outcome::lost) camera.elsewhere = answered->answer.outcome == Outcome::held;
   if (answered->answer.why == lease::Refusal::boot_dead && !std::exchange(ended_, true))
     actions_.push_back(End{60, "the last will of this boot was carried out while it lived"});
   if (answered->answer.outcome == Outcome::kept) {
@@ -236,11 +250,15 @@ void Brain::on(const WorkerGone& event) {
     spare_loop_.crashed(moment_.now, lived, policy_.crashes, draw());
     return;
   }
+  leave_shard(event.worker, crash, lived);
+}
+
+void Brain::leave_shard(WorkerNumber worker, bool crash, Duration lived) {
   auto owner = std::ranges::find_if(
-      shards_, [&](const auto& each) { return each.second.blue == event.worker || each.second.green == event.worker; });
+      shards_, [&](const auto& each) { return each.second.blue == worker || each.second.green == worker; });
   if (owner == shards_.end()) return;
   auto& [number, shard] = *owner;
-  if (shard.green == event.worker) {
+  if (shard.green == worker) {
     shard.green = 0;
     roll(number, shard, rollout::GreenGone{});
     return;
@@ -251,7 +269,7 @@ void Brain::on(const WorkerGone& event) {
   } else if (crash) {
     shard.loop.crashed(moment_.now, lived, policy_.crashes, draw());
     if (shard.loop.capped())
-      note("worker.capped", "it ended too often and is started again later", {}, event.worker, true);
+      note("worker.capped", "it ended too often and is started again later", {}, worker, true);
   }
 }
 
@@ -263,7 +281,7 @@ void Brain::on(const WorkerHeard& event) {
   found->second.looked_at = true;
   found->second.stuck_looks = event.stuck.empty() ? 0 : found->second.stuck_looks + 1;
   found->second.stuck = event.stuck;
-  found->second.streaming.clear();
+  auto streamed = std::exchange(found->second.streaming, {});
   found->second.unseen.clear();
   for (const SeenCamera& seen : event.cameras) {
     if (seen.streaming) found->second.streaming.insert(seen.camera);
@@ -271,26 +289,29 @@ void Brain::on(const WorkerHeard& event) {
     bool detects = camera != cameras_.end() && camera->second.wish.config.model.detector != "none";
     if (detects && !seen.inferred) found->second.unseen.insert(seen.camera);
   }
-  learn_sessions(event);
+  learn_sessions(event, streamed);
   compare_with(event);
   for (const SeenCamera& seen : event.cameras)
     if (auto camera = cameras_.find(seen.camera); camera != cameras_.end() && camera->second.on == event.worker)
-      check_reach(camera->second, seen);
+      check_seen(camera->second, seen);
 }
 
-// Recorders allow few connections: one that refuses green, or drops blue when green dials, is handed over in order.
-void Brain::learn_sessions(const WorkerHeard& event) {
+// Recorders allow few connections: one that refuses green while blue streams, or drops blue when green dials, is handed
+// over in order. One that nobody reaches has shown nothing. `streamed`: as this worker said before.
+void Brain::learn_sessions(const WorkerHeard& event, const std::set<CameraId>& streamed) {
   auto owner = std::ranges::find_if(
       shards_, [&](const auto& each) { return each.second.blue == event.worker || each.second.green == event.worker; });
   if (owner == shards_.end() || owner->second.rollout.phase != rollout::Phase::warming || owner->second.green == 0) return;
   Worker& green = workers_.at(owner->second.green);
   bool is_green = event.worker == owner->second.green;
+  auto blue = workers_.find(owner->second.blue);
+  auto blue_streams = [&](const CameraId& id) { return blue != workers_.end() && blue->second.streaming.contains(id); };
   std::vector<TellItem> gone;
   for (const SeenCamera& seen : event.cameras) {
     auto camera = cameras_.find(seen.camera);
     if (camera == cameras_.end() || !green.sources.contains(seen.camera) || camera->second.on != owner->second.blue) continue;
-    bool dropped = camera->second.streamed && !seen.streaming && moment_.now < green.started + 8s;
-    bool refused = is_green ? seen.failures > 0 && !seen.streaming : dropped;
+    bool dropped = streamed.contains(seen.camera) && !seen.streaming && moment_.now < green.started + 8s;
+    bool refused = is_green ? seen.failures > 0 && !seen.streaming && blue_streams(seen.camera) : dropped;
     if (!refused) continue;
     note("camera.few_sessions", "it does not allow a second connection: it is handed over in order", seen.camera);
     camera->second.few_sessions = true;
@@ -324,7 +345,13 @@ void Brain::compare_with(const WorkerHeard& event) {
   }
 }
 
-void Brain::check_reach(Camera& camera, const SeenCamera& seen) {
+void Brain::check_seen(Camera& camera, const SeenCamera& seen) {
+  if (camera.handed_over && seen.streaming && !camera.silence_asked) {
+    note("camera.handed_over",
+         fmt::format("its one connection moved to another worker: {:.1f} s without it",
+                     seconds(moment_.now - *std::exchange(camera.handed_over, {}))),
+         seen.camera, camera.on);
+  }
   camera.streamed |= seen.streaming;
   if (camera.streamed || camera.letting_go || seen.failures < policy_.unreachable_after || !seen.error) return;
   if (moment_.now < camera.try_reach_until || restart::retry_policy(*seen.error).side != restart::Side::runner) return;

@@ -21,6 +21,7 @@ void Brain::feed(Camera& camera, const lease::HolderEvent& event) {
         camera.paid = camera.streamed = camera.joined = false;
         camera.pay_at = {};
         camera.after.reset();  // others may have spoken since
+        camera.handed_over.reset();
       }
       // What may be adopted is said once; it is kept until a worker was told.
       if (!speak->adopt && !new_grant && camera.on == 0) speak->adopt = camera.right->adopt;
@@ -37,12 +38,17 @@ void Brain::feed(Camera& camera, const lease::HolderEvent& event) {
   }
 }
 
+// A batch is one statement in the store, and the control plane reads no more than a thousand in one.
 void Brain::flush_questions() {
+  constexpr size_t kAskedAtOnce = 500;
   auto questions = std::exchange(questions_, {});
   for (auto operation : {lease::Operation::acquire, lease::Operation::renew, lease::Operation::release}) {
     AskLeases ask;
-    for (lease::Question& question : questions)
-      if (question.operation == operation) ask.questions.push_back(std::move(question));
+    for (lease::Question& question : questions) {
+      if (question.operation != operation) continue;
+      if (ask.questions.size() == kAskedAtOnce) actions_.push_back(std::exchange(ask, {}));
+      ask.questions.push_back(std::move(question));
+    }
     if (!ask.questions.empty()) actions_.push_back(std::move(ask));
   }
 }
@@ -107,9 +113,12 @@ void Brain::end_if_done() {
   bool holds = std::ranges::any_of(cameras_, [](const auto& each) {
     return each.second.holder.phase != Phase::idle || each.second.on != 0 || each.second.busy != 0;
   });
-  if (holds || !workers_.empty()) return;
+  bool all_let_go = !holds && workers_.empty();
+  // Whom nobody answers need not wait for ever: the last will does the rest.
+  if (!all_let_go && moment_.now < *stop_by_ + policy_.lease.ttl) return;
   ended_ = true;
-  actions_.push_back(End{0, "stopped: every camera was let go"});
+  actions_.push_back(all_let_go ? End{0, "stopped: every camera was let go"}
+                                : End{40, "stopped; not everything could be given back, which is left to the last will"});
 }
 
 // ---- a camera's next step ----
@@ -119,10 +128,12 @@ bool Brain::may_have(const Camera& camera) const {
          camera.holder.phase == Phase::holding;
 }
 
-// A quorum is enough to begin to move; a camera that green does not show yet stays with blue a little longer.
+// A quorum is enough to begin to move; a camera that green does not show yet stays with blue a little longer, and one
+// that the store does not answer about for as long as that lasts: silenced, it would wait for a version.
 bool Brain::waits_for_green(const Camera& camera, const Shard& shard) const {
   const CameraId& id = camera.holder.camera;
   if (camera.on != shard.blue || !running(shard.blue) || !workers_.contains(shard.green)) return false;
+  if (camera.holder.open || !camera.answered()) return true;
   const Worker& green = workers_.at(shard.green);
   bool delivered = !green.sources.contains(id) || shows(green, id);
   bool patient = moment_.now + policy_.rollout_times.ready_within / 2 < shard.rollout.deadline;
@@ -139,10 +150,11 @@ WorkerNumber Brain::target_of(const Camera& camera) const {
   bool moving = shard.rollout.phase == rollout::Phase::moving || shard.rollout.phase == rollout::Phase::draining;
   WorkerNumber target = moving && shard.green != 0 && !waits_for_green(camera, shard) ? shard.green : shard.blue;
   if (!running(target)) return 0;
-  // In the blue/green way a camera joins with the next green, unless the worker is still being filled. One that was here
-  // already only comes back.
+  // In the blue/green way a camera joins with the next green, unless the worker is still being filled, or greens fail.
+  // One that was here already only comes back.
   const Worker& worker = workers_.at(target);
-  bool joins_later = policy_.rollout == rollout::Mode::bluegreen && target == shard.blue && !worker.filling &&
+  bool greens_fail = moment_.now < shard.rollout.not_before;
+  bool joins_later = policy_.rollout == rollout::Mode::bluegreen && target == shard.blue && !worker.filling && !greens_fail &&
                      !camera.joined && camera.on == 0 && !worker.sources.contains(camera.holder.camera);
   return joins_later ? 0 : target;
 }
@@ -198,8 +210,11 @@ void Brain::step(Camera& camera) {
     if (changed && !needs_new_model(camera)) hand_over(camera, target);
     return;
   }
-  if (camera.on != 0) return take_away(camera, workers_.at(target).sources.contains(camera.holder.camera) ? Message::silence
-                                                                                                           : Message::remove);
+  if (camera.on != 0) {
+    if (camera.few() && !camera.handed_over) camera.handed_over = moment_.now;
+    bool stands_by = workers_.at(target).sources.contains(camera.holder.camera);
+    return take_away(camera, stands_by ? Message::silence : Message::remove);
+  }
   if (!camera.fresh) {
     if (!camera.holder.rotate) feed(camera, lease::FreshVersionNeeded{});
     return;

@@ -67,6 +67,41 @@ TEST(Brain, Pending_IsWhatNobodyHas) {
   EXPECT_EQ(bench.brain.summary().pending, 1);
 }
 
+TEST(Brain, WhatOthersHold_IsNotPending_AlsoForWhoeverDoesNotAsk) {
+  Bench bench({.capacity = 1});
+  for (const char* name : {"c01", "c02"}) bench.rows[CameraId::trusted(name)] = {"other", {40}, {40}};
+  bench.list(cameras(4));
+  EXPECT_EQ(bench.brain.summary().pending, 3) << "nothing was heard of the others' yet";
+  HoldersHeard held{{{CameraId::trusted("c01"), {40}}, {CameraId::trusted("c02"), {40}}}};
+  bench.feed(held);
+  EXPECT_EQ(bench.brain.summary().pending, 1);
+  bench.feed(LeaseNews{.camera = CameraId::trusted("c01"), .free = true, .version = {41}});
+  bench.feed(held);
+  EXPECT_EQ(bench.brain.summary().pending, 2) << "the list is older than the news";
+}
+
+TEST(Brain, WhatAnotherTook_IsNotPending_WhenTheStoreSaysItIsLost) {
+  Bench bench;
+  bench.list(cameras(1));
+  bench.pass(1s);
+  bench.rows[CameraId::trusted("c00")] = {"other", {++bench.counter}, {}};
+  bench.feed(LeaseNews{.camera = CameraId::trusted("c00"), .runner = RunnerId::trusted("other"), .version = {bench.counter}});
+  while (bench.brain.summary().owned > 0) bench.pass(100ms);
+  EXPECT_EQ(bench.brain.summary().pending, 0);
+}
+
+TEST(Brain, ManyCameras_AreAskedForInBatchesThatTheControlPlaneReads) {
+  Bench bench({.capacity = 2000, .workers_max = 200});
+  size_t asked = 0;
+  for (const Action& action : bench.brain.handle(CamerasListed{cameras(1200)}, {bench.now, {}})) {
+    const auto* ask = std::get_if<AskLeases>(&action);
+    if (ask == nullptr) continue;
+    EXPECT_LE(ask->questions.size(), 1000u);
+    asked += ask->questions.size();
+  }
+  EXPECT_EQ(asked, 1200u);
+}
+
 TEST(Brain, WithoutAToken_NothingIsDialled) {
   Bench bench;
   bench.tokens = false;
@@ -174,6 +209,30 @@ TEST(Brain, ARevokedLease_StopsTheCameraAsSoonAsTheStoreSaysSo) {
   bench.pass(100ms);
   EXPECT_EQ(bench.speaker("c00"), 0);
   EXPECT_TRUE(std::ranges::any_of(bench.told, [](const auto& t) { return t.what == Message::lose; }));
+}
+
+TEST(Brain, ARevocationHeardWhileARenewalIsUnderWay_IsAskedAboutWithItsAnswer) {
+  Bench bench;
+  bench.list(cameras(1));
+  bench.pass(1s);
+  CameraId camera = CameraId::trusted("c00");
+  auto question = [&](const Event& event) -> std::optional<lease::Question> {
+    for (const Action& action : bench.brain.handle(event, {bench.now, {}}))
+      if (const auto* ask = std::get_if<AskLeases>(&action)) return ask->questions.front();
+    return std::nullopt;
+  };
+  std::optional<lease::Question> renewal;
+  while (!renewal) {
+    bench.now += 100ms;
+    renewal = question(TimePassed{});
+  }
+  lease::Answer renewed{camera};
+  renewed.outcome = lease::Outcome::renewed;
+  renewed.ttl = 6s;
+  renewed.version = bench.rows[camera].version;
+  renewed.grant = bench.rows[camera].grant;
+  EXPECT_FALSE(question(LeaseNews{.camera = camera, .free = true, .version = {renewed.version.n + 1}}));
+  EXPECT_TRUE(question(LeasesHeard{{{camera, lease::Answered{renewal->id, renewed}}}})) << "the answer is older than the news";
 }
 
 TEST(Brain, AnUnansweredControlPlane_StopsNothing) {
@@ -300,6 +359,7 @@ TEST(Brain, ACameraWithOneSession_IsHandedOverInOrder) {
   for (const auto& each : bench.told)
     if (each.camera.str() == "c00" && each.what != Message::extend) order.push_back(each.what);
   EXPECT_EQ(order, (std::vector<Message>{Message::remove, Message::add})) << "never two connections";
+  EXPECT_EQ(std::ranges::count(bench.notes, "camera.handed_over", &Note::event), 1) << "its gap is reported";
 }
 
 TEST(Brain, ACameraThatRefusesASecondConnection_IsLearnedAndHandedOver) {

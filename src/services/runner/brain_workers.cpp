@@ -10,6 +10,7 @@ using lease::Phase;
 namespace {
 constexpr Duration kDetectorPatience = 10s;
 constexpr Duration kNoStartPause = 30s, kOfferAgain = 5s;
+constexpr Duration kReaped = 2s;  // after a kill
 constexpr int kStuckLooks = 6;  // one that was stopped and goes on needs a moment
 }  // namespace
 
@@ -41,6 +42,7 @@ WorkerNumber Brain::start_worker(shard::ShardNumber shard, bool standby, const s
 void Brain::kill(WorkerNumber number, std::string why) {
   auto found = workers_.find(number);
   if (found == workers_.end() || std::exchange(found->second.killed, true)) return;
+  found->second.killed_at = moment_.now;
   actions_.push_back(KillWorker{number, std::move(why)});
 }
 
@@ -114,14 +116,26 @@ void Brain::plan() {
   assignment_ = shard::plan(members, assignment_, policy_.shard_size);
 }
 
+// A process that was killed and does not end (the kernel holds it) must not keep its shard without one; nor must one
+// that drains and whose successor died. Its cameras are taken from it when its right has run out (silence_failed).
+void Brain::detach_ended() {
+  for (auto& [number, worker] : workers_)
+    if (worker.killed && moment_.now >= worker.killed_at + kReaped) leave_shard(number, false, {});
+  for (auto& [number, shard] : shards_)
+    if (auto blue = workers_.find(shard.blue); shard.green == 0 && blue != workers_.end())
+      if (blue->second.phase == WorkerPhase::draining) shard.blue = 0;
+}
+
 // Every shard of the plan has a worker; a worker without a shard is drained.
 void Brain::man_shards() {
+  detach_ended();
   std::set<shard::ShardNumber> used;
   for (const auto& [camera, number] : assignment_) used.insert(number);
   for (shard::ShardNumber number : used) {
     Shard& shard = shards_[number];
     if (shard.blue != 0 || shard.green != 0 || moment_.now < shard.loop.next_start()) continue;
-    if (spare_ != 0 && workers_.at(spare_).shard == number) {
+    if (spare_ != 0 && workers_.at(spare_).shard == number && !workers_.at(spare_).killed &&
+        workers_.at(spare_).phase != WorkerPhase::draining) {
       shard.blue = std::exchange(spare_, 0);
     } else if (running(spare_) && workers_.at(spare_).binary == binary_) {
       take_spare(number);
@@ -200,6 +214,8 @@ void Brain::keep_spare() {
 bool Brain::needs_rollout(shard::ShardNumber number, const Shard& shard) const {
   if (!running(shard.blue) || shard.green != 0) return false;
   const Worker& blue = workers_.at(shard.blue);
+  for (const auto& [id, camera] : cameras_)
+    if (camera.on == shard.blue && !camera.answered()) return false;
   // A new program comes to one shard after the other.
   bool others_roll = std::ranges::any_of(
       shards_, [](const auto& each) { return each.second.rollout.phase != rollout::Phase::steady; });
@@ -251,7 +267,9 @@ void Brain::roll_out() {
     }
     if (shard.rollout.phase == rollout::Phase::moving) {
       bool left = std::ranges::any_of(cameras_, [&](const auto& each) {
-        return each.second.on == shard.blue || (in_shard(each.first) && may_have(each.second) && each.second.on != shard.green);
+        const Camera& camera = each.second;
+        return camera.on == shard.blue ||
+               (in_shard(each.first) && may_have(camera) && camera.paid && camera.on != shard.green);
       });
       if (!left) roll(number, shard, rollout::AllMoved{});
     }

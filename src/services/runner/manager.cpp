@@ -25,6 +25,8 @@ std::uint64_t random_seed() {
   return seed;
 }
 
+constexpr size_t kHappenedMax = 10;
+
 // Until the timer is cancelled or its time has come.
 asio::awaitable<void> wait(asio::steady_timer& timer, Duration d) {
   boost::system::error_code ignored;
@@ -97,6 +99,11 @@ void Manager::record(const Note& note) {
       .with("shard_id", worker == workers_.end() ? std::string() : worker->second->shard)
       .with("pid", worker == workers_.end() ? 0 : worker->second->pid());
   metrics_.counter("weir_runner_events_total", "What the runner decided, by kind", {{"event", note.event}}).add();
+  // For whoever looks at it now: the screen shows these above its table.
+  if (!note.warning && !note.event.starts_with("rollout.") && !note.event.starts_with("runner.")) return;
+  happened_.push_back({{"ts", to_iso(clock_.wall())}, {"event", note.event}, {"text", note.text},
+                       {"camera_uuid", note.camera.str()}, {"pid", worker == workers_.end() ? 0 : worker->second->pid()}});
+  if (happened_.size() > kHappenedMax) happened_.erase(happened_.begin());
 }
 
 // ---- the control plane ----
@@ -284,6 +291,7 @@ asio::awaitable<void> Manager::list_cameras() {
       for (DesiredCamera& each : *cameras)
         listed.cameras.push_back({std::move(each.config), std::move(each.version), each.crashes});
       feed(listed);
+      co_await learn_holders();
     } else {
       log::debug("cameras.unlisted", cameras.error().message);
     }
@@ -291,6 +299,21 @@ asio::awaitable<void> Manager::list_cameras() {
     if (!changed_meanwhile_) co_await wait(cameras_due_, from_seconds(seconds(pause) * (0.75 + 0.5 * random_unit())));
     co_await clock_.wait(30ms);  // changes come in swarms
   }
+}
+
+// Whoever takes no more cameras does not ask for them, and the feed begins when it joins: what seems to wait for an owner
+// may have one.
+asio::awaitable<void> Manager::learn_holders() {
+  Summary summary = brain_.summary();
+  bool asks = summary.acquiring && summary.owned < brain_.policy().room();
+  if (asks || summary.pending == 0 || clock_.now() < holders_due_) co_return;
+  auto held = co_await plane_.held();
+  if (!held) co_return;
+  holders_due_ = clock_.now() + 30s;  // it can be a long list
+  HoldersHeard heard;
+  for (Holding& each : *held)
+    if (each.runner != owner_.runner) heard.others.emplace(std::move(each.camera), each.version);
+  feed(heard);
 }
 
 asio::awaitable<void> Manager::follow(std::string pattern) {

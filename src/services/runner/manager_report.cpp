@@ -77,7 +77,7 @@ json::object Manager::state() const {
           {"desired", s.desired},             {"owned", s.owned},               {"pending", s.pending},
           {"acquiring", s.acquiring},         {"why_not_acquiring", s.why_not}, {"draining", s.draining},
           {"delivering", delivering},         {"pipeline_fps", looked_at},      {"published", published},
-          {"workers", std::move(workers)},    {"cameras", std::move(cameras)}};
+          {"workers", std::move(workers)},    {"cameras", std::move(cameras)},  {"happened", happened_}};
 }
 
 // Only for explanations: leases decide, and without the control plane there are none.
@@ -85,15 +85,15 @@ void Manager::remember_cameras(const std::vector<DesiredCamera>& cameras) {
   json::array list;
   for (const DesiredCamera& camera : cameras) list.push_back(camera::write_config(camera.config, camera::Credentials::shown));
   std::string listed = json::to_text(list);
-  if (std::hash<std::string>()(listed) == remembered_) return;
-  remembered_ = std::hash<std::string>()(listed);
+  size_t hash = std::hash<std::string>()(listed);
+  if (hash == remembered_) return;
   std::string text = json::to_text(json::object{{"listed_at", to_iso(clock_.wall())}, {"cameras", std::move(list)}});
   std::string fresh = cache_file(settings_.folder) + ".new";
   int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return;
   bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   ::close(file);
-  if (written) ::rename(fresh.c_str(), cache_file(settings_.folder).c_str());
+  if (written && ::rename(fresh.c_str(), cache_file(settings_.folder).c_str()) == 0) remembered_ = hash;
 }
 
 void Manager::explain_outage(const Error& why) {

@@ -34,6 +34,13 @@ struct DesiredFilter {
   SiteId site = {};
 };
 
+// Who has a camera.
+struct Holding {
+  CameraId camera;
+  RunnerId runner;
+  lease::Version version;
+};
+
 struct LentToken {
   Secret token;
   Duration life{};
@@ -49,6 +56,8 @@ class ControlPlane {
   virtual Async<RunnerFlags> heartbeat(RunnerId runner, boost::json::object body) = 0;
   // All enabled cameras that leases are for.
   virtual Async<std::vector<DesiredCamera>> desired(DesiredFilter filter) = 0;
+  // All leases that are held, everybody's.
+  virtual Async<std::vector<Holding>> held() = 0;
   virtual Async<std::vector<lease::Answer>> apply(lease::Batch batch) = 0;
   virtual Async<BudgetAnswer> consume(SiteId site, BudgetUse use) = 0;
   // For this boot's workers.

@@ -36,6 +36,7 @@ class HttpPlane final : public ControlPlane {
   Async<Registration> register_runner(Runner runner) override;
   Async<RunnerFlags> heartbeat(RunnerId runner, boost::json::object body) override;
   Async<std::vector<DesiredCamera>> desired(DesiredFilter filter) override;
+  Async<std::vector<Holding>> held() override;
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
   Async<BudgetAnswer> consume(SiteId site, BudgetUse use) override;
   Async<LentToken> worker_token(BootId boot) override;
@@ -57,6 +58,7 @@ class HttpPlane final : public ControlPlane {
   void refused(const Secret& token);
   bool read_token_file();
   void explain_refusal(bool file_read, const Error& why);
+  Async<boost::json::array> list(std::string first);
   void unreadable(const std::string& camera, const Error& why);
   Async<Nothing> ask(net::Method method, std::string target, std::string body, Duration patience, Read read,
                      bool replayable = true, Refusals unknown = Refusals::some);

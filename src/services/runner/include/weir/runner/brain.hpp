@@ -79,6 +79,10 @@ struct LeaseNews {
   RunnerId runner = {};
   lease::Version version = {};
 };
+// Others have these, as the control plane listed them.
+struct HoldersHeard {
+  std::map<CameraId, lease::Version> others;
+};
 struct LeasesHeard {
   struct One {
     CameraId camera;
@@ -133,7 +137,7 @@ struct TimesChanged {
 };
 struct BinaryChanged {};  // another weir-worker lies on the disk now
 struct TimePassed {};
-using Event = std::variant<CamerasListed, FlagsHeard, LeaseNews, LeasesHeard, TokenHeard, WorkerUp, WorkerGone,
+using Event = std::variant<CamerasListed, FlagsHeard, LeaseNews, HoldersHeard, LeasesHeard, TokenHeard, WorkerUp, WorkerGone,
                            WorkerHeard, Told, StopAsked, LoadHeard, TimesChanged, BinaryChanged, TimePassed>;
 
 // ---- actions ----
@@ -244,6 +248,8 @@ class Brain {
     bool leaving = false;                     // drained away
     bool lost = false;                        // its worker must be told
     bool elsewhere = false;                   // another runner has it, as far as was heard
+    lease::Version news = {};                 // of the last word that it can be had, until the store was asked
+    std::optional<Instant> handed_over = {};  // since when its one connection is on its way to another worker
     bool letting_go = false;                  // cannot be reached from here
     bool streamed = false;                    // under the present grant
     bool joined = false;                      // a worker has had it under the present grant
@@ -253,6 +259,8 @@ class Brain {
     int missed = 0;                           // looks at its worker that did not show it
     Instant try_reach_until{};
     bool alone() const { return std::max(crashes, wish.crashes) >= 2; }
+    // The store answers about it; while it does not, nobody can be given a fresh version.
+    bool answered() const { return holder.failures == 0; }
     bool few() const { return few_sessions || wish.config.max_sessions.value_or(2) < 2; }
   };
   enum class WorkerPhase { starting, running, draining };
@@ -264,6 +272,7 @@ class Brain {
     shard::ShardNumber shard = 0;
     WorkerPhase phase = WorkerPhase::starting;
     bool killed = false;
+    Instant killed_at{};
     bool late = false, hung = false;          // why it was killed: it did not get ready, or a thread of it hung
     CameraId stuck = {};
     int stuck_looks = 0;                      // in a row
@@ -293,8 +302,10 @@ class Brain {
   void on(const FlagsHeard& event);
   void on(const TimesChanged& event);
   void on(const LeaseNews& event);
+  void on(const HoldersHeard& event);
   void on(const LeasesHeard& event);
   void hear(const LeasesHeard::One& event);
+  void ask_about_news(Camera& camera);
   void on(const TokenHeard& event);
   void on(const WorkerUp& event);
   void on(const WorkerGone& event);
@@ -337,7 +348,9 @@ class Brain {
   bool needs_rollout(shard::ShardNumber number, const Shard& shard) const;
   bool green_ready(const Shard& shard) const;
   bool shows(const Worker& green, const CameraId& camera) const;
-  void learn_sessions(const WorkerHeard& event);
+  void learn_sessions(const WorkerHeard& event, const std::set<CameraId>& streamed);
+  void leave_shard(WorkerNumber worker, bool crash, Duration lived);
+  void detach_ended();
   void compare_with(const WorkerHeard& event);
   // cameras
   void step(Camera& camera);
@@ -350,7 +363,7 @@ class Brain {
   WorkerNumber target_of(const Camera& camera) const;
   bool waits_for_green(const Camera& camera, const Shard& shard) const;
   void extend_leases();
-  void check_reach(Camera& camera, const SeenCamera& seen);
+  void check_seen(Camera& camera, const SeenCamera& seen);
   CameraPhase phase_of(const Camera& camera) const;
 
   void note(std::string event, std::string text, const CameraId& camera = {}, WorkerNumber worker = 0,

@@ -98,6 +98,7 @@ class Manager {
   void check_known(const Result<RunnerFlags>& heard);
   boost::asio::awaitable<void> keep_token();
   boost::asio::awaitable<void> list_cameras();
+  boost::asio::awaitable<void> learn_holders();
   boost::asio::awaitable<void> follow(std::string pattern);
   void hear(const DeliveredEvent& event);
   void record(const Note& note);
@@ -124,6 +125,8 @@ class Manager {
   bool registered_ = false, stopping_ = false;
   int beats_unknown_ = 0;            // heartbeats in a row to a control plane that does not know this runner
   std::optional<int> code_;
+  json::array happened_;   // the last things worth a look
+  Instant holders_due_{};  // not listed again before
   size_t remembered_ = 0;  // what was written to disk last
 };
 
