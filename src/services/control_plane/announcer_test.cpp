@@ -1,13 +1,8 @@
-#include "scripted_keys.hpp"
-#include "scripted_store.hpp"
+#include "plane_testing.hpp"
 #include "weir/control_plane/announcer.hpp"
-#include "weir/control_plane/control_plane.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
-
-#include <gtest/gtest.h>
 
 namespace weir::control_plane {
 namespace {
@@ -17,12 +12,11 @@ using lease::Version;
 using net::Method;
 
 // A control plane that runs, over a store that keeps what was announced.
-class Announcements : public testing::Test {
+class Announcements : public PlaneTest {
  protected:
   Announcements() {
     store_.up = true;
     store_.on_tick = [] { return TickReport{}; };
-    plane_.add_routes(router_);
     boost::asio::co_spawn(
         io_, plane_.ticker(),
         boost::asio::bind_cancellation_slot(stop_.slot(), [](std::exception_ptr failure) { EXPECT_FALSE(failure); }));
@@ -34,26 +28,10 @@ class Announcements : public testing::Test {
     clock_.run(clock_.now() + 1s);
   }
 
-  json::object ask(Method method, std::string path, std::string body = "", net::Role role = net::Role::admin) {
-    net::Request request;
-    request.method = method;
-    if (size_t mark = path.find("?follow=false"); mark != std::string::npos) {
-      request.query["follow"] = "false";
-      path.resize(mark);
-    }
-    request.path = path;
-    request.body = std::move(body);
-    net::Claims claims{"r-1", role};
-    claims.expires = clock_.wall() + 1h;
-    request.headers["authorization"] = "Bearer " + key_.sign(claims).reveal();
-    auto match = router_.find(method, path, request);
-    EXPECT_TRUE(match) << path;
-    std::optional<net::Response> response;
-    auto run = [&]() -> boost::asio::awaitable<void> { response = co_await (*match->handler)(request); };
-    boost::asio::co_spawn(io_, run(), [](std::exception_ptr failure) { EXPECT_FALSE(failure); });
-    clock_.run(clock_.now() + 10ms);
-    EXPECT_TRUE(response && response->status < 300) << path << (response ? response->body : "");
-    return response ? json::parse_text(response->body)->as_object() : json::object();
+  json::object ask(Method method, const std::string& path, std::string body = "", net::Role role = net::Role::admin) {
+    net::Response response = respond(method, path, std::move(body), token(role), 10ms);
+    EXPECT_LT(response.status, 300) << path << response.body;
+    return json::parse_text(response.body)->as_object();
   }
   // The keys of what was announced since the last look.
   std::vector<std::string> heard() {
@@ -119,14 +97,6 @@ class Announcements : public testing::Test {
     store_.on_show = [row](const CameraId&) { return LeaseView{row}; };
   }
 
-  boost::asio::io_context io_;
-  VirtualClock clock_{io_};
-  net::Metrics metrics_;
-  ScriptedStore store_;
-  ScriptedKeys keys_;
-  net::TokenKey key_ = *net::TokenKey::create(Secret(std::string(32, 'k')));
-  ControlPlane plane_{store_, store_, store_, keys_, clock_, key_, metrics_, ControlPlaneSettings{}};
-  net::Router router_;
   boost::asio::cancellation_signal stop_;
   std::vector<json::object> last_;
   std::vector<Announcement> announced_;
@@ -322,20 +292,10 @@ TEST_F(Announcements, LeaseFeed_IsTheFeedWithoutTheRest) {
 }
 
 TEST_F(Announcements, NobodyElse_MayUseTheirIds) {
-  net::Request request;
-  request.method = Method::post;
-  request.path = "/v1/events/batch";
-  request.body = R"({"items":[{"topic":"control.topic","routing_key":"lease.granted.a.b.c","event_id":"weir-lease-1",
+  std::string body =
+      R"({"items":[{"topic":"control.topic","routing_key":"lease.granted.a.b.c","event_id":"weir-lease-1",
     "payload":{"event_id":"weir-lease-1"}}]})";
-  net::Claims claims{"root", net::Role::admin};
-  claims.expires = clock_.wall() + 1h;
-  request.headers["authorization"] = "Bearer " + key_.sign(claims).reveal();
-  auto match = router_.find(request.method, request.path, request);
-  int status = 0;
-  auto run = [&]() -> boost::asio::awaitable<void> { status = (co_await (*match->handler)(request)).status; };
-  boost::asio::co_spawn(io_, run(), [](std::exception_ptr) {});
-  clock_.run(clock_.now() + 10ms);
-  EXPECT_EQ(status, 400);
+  EXPECT_EQ(respond(Method::post, "/v1/events/batch", body, token(net::Role::admin), 10ms).status, 400);
 }
 
 TEST_F(Announcements, Crashes_AreCounted_UnderThePresentConfiguration) {

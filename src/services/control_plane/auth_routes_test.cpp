@@ -1,10 +1,4 @@
-#include "scripted_keys.hpp"
-#include "scripted_store.hpp"
-#include "weir/control_plane/control_plane.hpp"
-
-#include <boost/asio/co_spawn.hpp>
-
-#include <gtest/gtest.h>
+#include "plane_testing.hpp"
 
 namespace weir::control_plane {
 namespace {
@@ -21,40 +15,13 @@ struct Said {
   std::string field(std::string_view name) const { return std::string(body.at(name).as_string()); }
 };
 
-class AuthRoutes : public testing::Test {
+class AuthRoutes : public PlaneTest {
  protected:
-  AuthRoutes() {
-    keys_.up = true;
-    plane_.add_routes(router_);
-  }
+  AuthRoutes() { keys_.up = true; }
 
-  std::string token(Role role, std::string sub = "r-1", std::string tenant = "", Duration life = 1h) {
-    net::Claims claims{std::move(sub), role, TenantId::trusted(std::move(tenant))};
-    claims.expires = clock_.wall() + life;
-    return key_.sign(claims).reveal();
-  }
-  Said ask(Method method, std::string path, const std::string& bearer, std::string body = "") {
-    net::Request request;
-    request.method = method;
-    if (size_t mark = path.find("?cursor="); mark != std::string::npos) {
-      request.query["cursor"] = path.substr(mark + 8);
-      request.query["limit"] = "1";
-      path.resize(mark);
-    }
-    request.path = path;
-    request.body = std::move(body);
-    if (!bearer.empty()) request.headers["authorization"] = "Bearer " + bearer;
-    auto match = router_.find(method, path, request);
-    EXPECT_TRUE(match) << path;
-    std::optional<net::Response> response;
-    auto run = [&]() -> boost::asio::awaitable<void> { response = co_await (*match->handler)(request); };
-    boost::asio::co_spawn(io_, run(), [](std::exception_ptr failure) {
-      if (failure) std::rethrow_exception(failure);
-    });
-    clock_.run(clock_.now() + 1ms);
-    EXPECT_TRUE(response) << path;
-    if (!response) return {};
-    return {response->status, json::parse_text(response->body)->as_object()};
+  Said ask(Method method, const std::string& path, const std::string& bearer, std::string body = "") {
+    net::Response response = respond(method, path, std::move(body), bearer, 1ms);
+    return {response.status, json::parse_text(response.body)->as_object()};
   }
   Said buy(const std::string& bearer, std::string body = "{}") {
     return ask(Method::post, "/v1/auth/token", bearer, std::move(body));
@@ -76,15 +43,6 @@ class AuthRoutes : public testing::Test {
     EXPECT_TRUE(read);
     return read ? *read : net::Claims{};
   }
-
-  boost::asio::io_context io_;
-  VirtualClock clock_{io_};
-  net::Metrics metrics_;
-  ScriptedStore store_;
-  ScriptedKeys keys_;
-  net::TokenKey key_ = *net::TokenKey::create(Secret(std::string(32, 'k')));
-  ControlPlane plane_{store_, store_, store_, keys_, clock_, key_, metrics_, ControlPlaneSettings{}};
-  net::Router router_;
 };
 
 TEST_F(AuthRoutes, Key_IsShownOnceAndKeptAsAHash) {
@@ -110,9 +68,9 @@ TEST_F(AuthRoutes, Key_IsShownOnceAndKeptAsAHash) {
 TEST_F(AuthRoutes, KeyList_Pages) {
   key("viewer", "a");
   key("viewer", "b");
-  Said first = ask(Method::get, "/v1/api-keys?cursor=", token(Role::admin));
+  Said first = ask(Method::get, "/v1/api-keys?limit=1", token(Role::admin));
   ASSERT_EQ(first.body.at("items").as_array().size(), 1u);
-  Said second = ask(Method::get, "/v1/api-keys?cursor=" + first.field("next_cursor"), token(Role::admin));
+  Said second = ask(Method::get, "/v1/api-keys?limit=1&cursor=" + first.field("next_cursor"), token(Role::admin));
   ASSERT_EQ(second.body.at("items").as_array().size(), 1u);
   EXPECT_NE(first.body.at("items"), second.body.at("items"));
   EXPECT_TRUE(second.body.at("next_cursor").is_null());

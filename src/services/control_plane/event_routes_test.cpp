@@ -1,24 +1,17 @@
-#include "scripted_keys.hpp"
-#include "scripted_store.hpp"
-#include "weir/control_plane/control_plane.hpp"
-
-#include <boost/asio/co_spawn.hpp>
-
-#include <gtest/gtest.h>
+#include "plane_testing.hpp"
 
 namespace weir::control_plane {
 namespace {
 
 using net::Role;
 
-class Publishing : public testing::Test {
+class Publishing : public PlaneTest {
  protected:
   Publishing() {
     store_.up = true;
     store_.on_append = [](const std::vector<OutgoingEvent>& events, const EventSpeaker&) {
       return std::vector<Confirmation>(events.size(), Confirmation::accepted);
     };
-    plane_.add_routes(router_);
   }
   static json::object item(const std::string& topic, const std::string& key, json::object payload) {
     payload["event_id"] = "e";
@@ -48,34 +41,16 @@ class Publishing : public testing::Test {
   }
   // "accepted", or the code of the refusal.
   std::string publish(json::array items, Role role, const std::string& sub, const std::string& tenant = "") {
-    net::Request request;
-    request.method = net::Method::post;
-    request.path = "/v1/events/batch";
-    request.body = json::to_text(json::object{{"items", std::move(items)}});
-    net::Claims claims{sub, role, TenantId::trusted(tenant)};
-    claims.expires = clock_.wall() + 1h;
-    request.headers["authorization"] = "Bearer " + key_.sign(claims).reveal();
-    auto match = router_.find(request.method, request.path, request);
-    std::optional<net::Response> response;
-    auto run = [&]() -> boost::asio::awaitable<void> { response = co_await (*match->handler)(request); };
-    boost::asio::co_spawn(io_, run(), [](std::exception_ptr failure) { EXPECT_FALSE(failure); });
-    clock_.run(clock_.now() + 10ms);
-    if (!response) return "nothing";
-    json::value body = *json::parse_text(response->body);
-    if (response->status != 200) return std::string(body.at("error").at("code").as_string());
+    std::string text = json::to_text(json::object{{"items", std::move(items)}});
+    net::Response response =
+        respond(net::Method::post, "/v1/events/batch", std::move(text), token(role, sub, tenant), 10ms);
+    json::value body = *json::parse_text(response.body);
+    if (response.status != 200) return std::string(body.at("error").at("code").as_string());
     return std::string(body.at("items").at(0).at("result").as_string());
   }
 
   std::map<CameraId, TenantId> places_;
   int looked_ = 0;
-  boost::asio::io_context io_;
-  VirtualClock clock_{io_};
-  net::Metrics metrics_;
-  ScriptedStore store_;
-  ScriptedKeys keys_;
-  net::TokenKey key_ = *net::TokenKey::create(Secret(std::string(32, 'k')));
-  ControlPlane plane_{store_, store_, store_, keys_, clock_, key_, metrics_, ControlPlaneSettings{}};
-  net::Router router_;
 };
 
 TEST_F(Publishing, ATenantsAdministrator_TellsNothingAboutOtherTenants) {

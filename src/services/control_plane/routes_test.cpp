@@ -1,12 +1,7 @@
-#include "scripted_keys.hpp"
-#include "scripted_store.hpp"
-#include "weir/control_plane/control_plane.hpp"
+#include "plane_testing.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
-
-#include <gtest/gtest.h>
 
 namespace weir::control_plane {
 namespace {
@@ -86,42 +81,10 @@ const Expected kRoutes[] = {
     {Method::post, "/v1/auth/token", ""},
 };
 
-class ControlPlaneRoutes : public testing::Test {
+class ControlPlaneRoutes : public PlaneTest {
  protected:
-  ControlPlaneRoutes()
-      : key_(*net::TokenKey::create(Secret(std::string(32, 'k')))),
-        plane_(store_, store_, store_, keys_, clock_, key_, metrics_, ControlPlaneSettings{}) {
-    plane_.add_routes(router_);
-  }
-
-  std::string token(Role role, std::string sub = "r-1", std::string tenant = "") {
-    net::Claims claims{std::move(sub), role, TenantId::trusted(std::move(tenant))};
-    claims.expires = clock_.wall() + 1h;
-    return "Bearer " + key_.sign(claims).reveal();
-  }
-
-  net::Response ask(Method method, std::string path, std::string body = "", std::string authorization = "") {
-    net::Request request;
-    request.method = method;
-    if (size_t mark = path.find('?'); mark != std::string::npos) {
-      std::string pair = path.substr(mark + 1);
-      request.query[pair.substr(0, pair.find('='))] = pair.substr(pair.find('=') + 1);
-      path.resize(mark);
-    }
-    if (path == "/v1/events") request.query["follow"] = "false";
-    request.path = path;
-    request.body = std::move(body);
-    if (!authorization.empty()) request.headers["authorization"] = std::move(authorization);
-    auto match = router_.find(method, path, request);
-    EXPECT_TRUE(match) << path;
-    std::optional<net::Response> response;
-    auto run = [&]() -> boost::asio::awaitable<void> { response = co_await (*match->handler)(request); };
-    boost::asio::co_spawn(io_, run(), [](std::exception_ptr failure) {
-      if (failure) std::rethrow_exception(failure);
-    });
-    clock_.run(clock_.now() + 10s);
-    EXPECT_TRUE(response) << path;
-    return response ? *response : net::Response{};
+  net::Response ask(Method method, std::string path, std::string body = "", const std::string& credential = "") {
+    return respond(method, std::move(path), std::move(body), credential, 10s);
   }
 
   static std::string concrete(std::string pattern) {
@@ -142,15 +105,6 @@ class ControlPlaneRoutes : public testing::Test {
   static bool has_header(const net::Response& response, std::string_view name) {
     return std::ranges::any_of(response.headers, [&](const auto& header) { return header.first == name; });
   }
-
-  boost::asio::io_context io_;
-  VirtualClock clock_{io_};
-  net::Metrics metrics_;
-  ScriptedStore store_;
-  ScriptedKeys keys_;
-  net::TokenKey key_;
-  ControlPlane plane_;
-  net::Router router_;
 };
 
 TEST_F(ControlPlaneRoutes, EveryRoute_IsThereAndNoOther) {
@@ -316,7 +270,7 @@ TEST_F(ControlPlaneRoutes, Worker_ListsTheLeasesOfItsBootOnly) {
   net::Claims claims{"r-1", Role::worker};
   claims.boot = BootId::trusted("b-1");
   claims.expires = clock_.wall() + 1h;
-  EXPECT_EQ(ask(Method::get, "/v1/leases", "", "Bearer " + key_.sign(claims).reveal()).status, 200);
+  EXPECT_EQ(ask(Method::get, "/v1/leases", "", key_.sign(claims).reveal()).status, 200);
   EXPECT_EQ(asked.runner.str(), "r-1");
   EXPECT_EQ(asked.boot.str(), "b-1");
   EXPECT_EQ(ask(Method::get, "/v1/leases", "", token(Role::runner)).status, 200);
