@@ -27,7 +27,6 @@ class PrometheusCounter final : public Counter {
  public:
   explicit PrometheusCounter(prometheus::Counter& to) : to_(to) {}
   void add(double by) override { to_.Increment(by); }
-  double value() const override { return to_.Value(); }
 
  private:
   prometheus::Counter& to_;

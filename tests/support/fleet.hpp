@@ -56,7 +56,6 @@ class Runner {
   bool has_worker_up() const { return logged("\"event\":\"worker.spawned\""); }
 
   void kill_everything();  // at once: nobody is left to send the last will
-  void wake_everything() { signal_all(processes(), SIGCONT); }
   // The parent's exit code, 128 + signal, or -1 when it did not end within `limit`.
   int wait(Duration limit);
 

@@ -151,12 +151,10 @@ bool Core::tick() {
 LeaseTime Core::now() const { return lease::lease_time(state_, clock_()); }
 lease::Version Core::draw() { return lease::Version::make(state_.epoch, ++state_.counter); }
 
-std::vector<lease::Answer> Core::apply(const lease::Batch& batch, bool* epoch_opened) {
+std::vector<lease::Answer> Core::apply(const lease::Batch& batch) {
   tick();
   SqlRows rows(*db_, limits_);
-  auto applied = lease::apply(rows, state_, batch, clock_(), limits_.ttl_max);
-  if (epoch_opened != nullptr && applied.epoch_opened) *epoch_opened = true;
-  return std::move(applied.answers);
+  return lease::apply(rows, state_, batch, clock_(), limits_.ttl_max).answers;
 }
 
 Result<LeaseView> Core::revoke(const CameraId& camera, const TenantId& tenant) {

@@ -36,8 +36,6 @@ constexpr std::array<RetryPolicy, kStreamErrorCodeNames.size()> kPolicies = {{
 }};
 }  // namespace
 
-std::span<const RetryPolicy> retry_policies() { return kPolicies; }
-
 const RetryPolicy& retry_policy(StreamErrorCode code) {
   for (const RetryPolicy& policy : kPolicies)
     if (policy.code == code) return policy;

@@ -82,11 +82,9 @@ asio::awaitable<void> Publisher::ask(std::vector<OutgoingEvent> events, Answer& 
 }
 
 asio::awaitable<void> Publisher::send(Batch& batch) {
-  counters_.unconfirmed = batch.events.size();
   show_counters();
   Answer answer;
   co_await (ask(std::move(batch.events), answer) || patience(clock_.now()));
-  counters_.unconfirmed = 0;
   conclude(batch, answer);
   show_counters();
 }

@@ -18,7 +18,6 @@ class Counter {
  public:
   virtual ~Counter() = default;
   virtual void add(double by = 1) = 0;
-  virtual double value() const = 0;
 };
 class Gauge {
  public:

@@ -30,15 +30,6 @@ class Detector {
 // Makes the detector that a camera's model names.
 using DetectorFactory = std::function<Result<std::unique_ptr<Detector>>(const camera::Model& model)>;
 
-// `none`: sees nothing, at once.
-class NoDetector final : public Detector {
- public:
-  size_t batch_max() const override { return 64; }
-  Result<std::vector<std::vector<Detection>>> detect(std::span<const Look> looks) override {
-    return std::vector<std::vector<Detection>>(looks.size());
-  }
-};
-
 // The region that a look really means: inside the picture, never empty.
 inline Region region_of(const Look& look) {
   int width = look.picture->width(), height = look.picture->height();

@@ -38,7 +38,7 @@ class Core {
   bool tick();
   const lease::StoreState& state() const { return state_; }
 
-  std::vector<lease::Answer> apply(const lease::Batch& batch, bool* epoch_opened = nullptr);
+  std::vector<lease::Answer> apply(const lease::Batch& batch);
   Result<LeaseView> revoke(const CameraId& camera, const TenantId& tenant);
   Result<std::vector<lease::LeaseRow>> release_all(const lease::Owner& owner, const std::string& will_sha256);
   std::vector<lease::LeaseRow> take_expired(int most);

@@ -16,7 +16,6 @@ inline constexpr Duration kStepMax = 500ms;      // the most that one look at th
 inline constexpr Duration kGapMin = 2s;          // a longer silence, or a mark in the future, opens a hold
 inline constexpr Duration kHoldEvery = 60s;      // at most one hold in this much lease time
 inline constexpr Duration kTickEvery = 250ms;
-inline constexpr Duration kTickFresh = 200ms;    // a mark younger than this needs no tick
 
 // The one row that all lease statements read.
 struct StoreState {

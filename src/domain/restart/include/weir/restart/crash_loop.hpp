@@ -24,7 +24,6 @@ class CrashLoop {
   void crashed(Instant now, Duration lived, const CrashPolicy& policy, double draw);
   // The earliest moment for another start.
   Instant next_start() const { return next_; }
-  int in_a_row() const { return in_a_row_; }
   bool capped() const { return capped_; }
 
  private:

@@ -7,7 +7,6 @@
 #include "weir/base/backoff.hpp"
 #include "weir/restart/stream_error.hpp"
 
-#include <span>
 #include <string_view>
 
 namespace weir::restart {
@@ -22,7 +21,6 @@ struct RetryPolicy {
   std::string_view advice;  // one sentence for a person
 };
 
-std::span<const RetryPolicy> retry_policies();
 const RetryPolicy& retry_policy(StreamErrorCode code);
 // `attempt` counts failures in a row from 0; `draw` is uniform in [0, 1).
 Duration retry_delay(StreamErrorCode code, int attempt, double draw);

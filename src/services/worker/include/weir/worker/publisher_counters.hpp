@@ -33,7 +33,6 @@ struct PublisherCounters {
   std::uint64_t bus_errors = 0;  // requests without an answer
   std::array<std::uint64_t, kDropNames.size()> dropped{};
   // Now.
-  std::uint64_t unconfirmed = 0;
   std::uint64_t queued = 0;
   std::uint64_t spool_bytes = 0;
   bool disk_trouble = false;
