@@ -335,7 +335,7 @@ void add_counting(RunningServer& server, int events, bool then_wait) {
     Response response;
     response.stream = [&server, events, then_wait](EventStream& out) -> asio::awaitable<void> {
       for (int i = 0; i < events; ++i) {
-        auto sent = co_await out.send(std::to_string(i), "tick", fmt::format("line\n{}", i));
+        auto sent = co_await out.send_text(event_text(std::to_string(i), "tick", fmt::format("line\n{}", i)));
         if (!sent) co_return;
       }
       if (then_wait) co_await server.clock.wait(1h);

@@ -63,11 +63,6 @@ void Connection::Events::append(std::string_view text) {
   unsent_ += "\r\n";
 }
 
-asio::awaitable<Status> Connection::Events::send(std::string_view id, std::string_view event, std::string_view data) {
-  std::string text = event_text(id, event, data);
-  co_return co_await send_text(text);
-}
-
 asio::awaitable<Status> Connection::Events::send_text(std::string_view events) {
   if (gone_) co_return gone_error();
   if (sending_) co_return Error{Errc::internal, "send_overlaps", "an event is still being sent on this stream"};

@@ -12,7 +12,6 @@ class Connection::Events final : public EventStream {
  public:
   Events(tcp::socket& socket, Clock& clock, Duration write_timeout, bool chunked);
 
-  boost::asio::awaitable<Status> send(std::string_view id, std::string_view event, std::string_view data) override;
   boost::asio::awaitable<Status> send_text(std::string_view events) override;
   void tend(Instant now);
   // The client has gone: nothing is written any more.

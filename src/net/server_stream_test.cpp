@@ -23,9 +23,9 @@ TEST(EventStream, Events_ArriveAsChunks_AndTheStreamEnds) {
   server.router.add(Method::get, "/events", [](Request&) -> asio::awaitable<Response> {
     Response response;
     response.stream = [](EventStream& out) -> asio::awaitable<void> {
-      (void)co_await out.send("1", "greeting", "two\nlines");
-      (void)co_await out.send("", "", "");
-      (void)co_await out.send("x\ny", "", "a\r\nb\n");
+      (void)co_await out.send_text(event_text("1", "greeting", "two\nlines"));
+      (void)co_await out.send_text(event_text("", "", ""));
+      (void)co_await out.send_text(event_text("x\ny", "", "a\r\nb\n"));
     };
     co_return response;
   });
@@ -54,10 +54,10 @@ void add_waiting_stream(RunningServer& server, Waiting& seen) {
     Response response;
     response.stream = [&](EventStream& out) -> asio::awaitable<void> {
       co_await asio::this_coro::throw_if_cancelled(false);
-      (void)co_await out.send("", "", "hello");
+      (void)co_await out.send_text(event_text("", "", "hello"));
       ++seen.started;
       co_await server.clock.wait(1h);
-      auto late = co_await out.send("", "", "late");
+      auto late = co_await out.send_text(event_text("", "", "late"));
       seen.send_failed = !late;
       ++seen.ended;
     };
@@ -97,7 +97,7 @@ TEST(EventStream, ClientThatDoesNotRead_IsCutOff) {
     response.stream = [&](EventStream& out) -> asio::awaitable<void> {
       std::string data(1 << 20, 'x');
       for (int i = 0; i < 1000 && !failed; ++i) {
-        auto sent = co_await out.send("", "", data);
+        auto sent = co_await out.send_text(event_text("", "", data));
         failed = !sent;
       }
     };
@@ -113,7 +113,7 @@ TEST(EventStream, ThrowingHandler_CutsTheStreamWithoutAnEnd) {
   server.router.add(Method::get, "/events", [](Request&) -> asio::awaitable<Response> {
     Response response;
     response.stream = [](EventStream& out) -> asio::awaitable<void> {
-      (void)co_await out.send("", "", "one");
+      (void)co_await out.send_text(event_text("", "", "one"));
       throw std::runtime_error("secret");
     };
     co_return response;
@@ -234,7 +234,7 @@ void leave_open(bool drain_after_server) {
   router.add(Method::get, "/wait", [&](Request&) -> asio::awaitable<Response> {
     Response response;
     response.stream = [&](EventStream& out) -> asio::awaitable<void> {
-      (void)co_await out.send("", "", "hello");
+      (void)co_await out.send_text(event_text("", "", "hello"));
       ++seen.started;
       co_await clock.wait(1h);
     };

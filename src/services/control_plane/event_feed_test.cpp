@@ -19,10 +19,6 @@ namespace asio = boost::asio;
 class Sink final : public net::EventStream {
  public:
   explicit Sink(asio::io_context& io) : free_(io, asio::steady_timer::time_point::max()) {}
-  asio::awaitable<Status> send(std::string_view id, std::string_view event, std::string_view data) override {
-    std::string frame = net::event_text(id, event, data);
-    co_return co_await send_text(frame);
-  }
   asio::awaitable<Status> send_text(std::string_view events) override {
     while (stuck) co_await free_.async_wait(asio::as_tuple(asio::use_awaitable));
     text += events;

@@ -39,9 +39,8 @@ struct Request {
 class EventStream {
  public:
   virtual ~EventStream() = default;
-  // Waits while the client is slow; an error means it is gone or was cut off.
-  virtual boost::asio::awaitable<Status> send(std::string_view id, std::string_view event, std::string_view data) = 0;
   // Any number of whole events, each as `event_text` makes it: what many clients get is formatted once.
+  // Waits while the client is slow; an error means it is gone or was cut off.
   virtual boost::asio::awaitable<Status> send_text(std::string_view events) = 0;
 };
 std::string event_text(std::string_view id, std::string_view event, std::string_view data);
