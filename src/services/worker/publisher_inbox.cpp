@@ -65,14 +65,6 @@ void Publisher::set_lease(CameraId camera, lease::Version version, lease::Tenure
   submit([=, this] { begin(camera, version, tenure, valid_until, adopt, after, extends); });
 }
 
-void Publisher::extend(CameraId camera, lease::Version version, Instant valid_until) {
-  submit([=, this] {
-    auto found = lanes_.find(camera);
-    if (found == lanes_.end() || found->second->version != version) return;
-    found->second->valid_until = std::max(found->second->valid_until, valid_until);
-  });
-}
-
 void Publisher::lost(CameraId camera) {
   submit([=, this] { end(camera, true); });
 }

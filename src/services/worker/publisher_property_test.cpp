@@ -35,7 +35,6 @@ class World {
   struct Camera {
     CameraId id;
     lease::Version version{}, grant{};
-    Instant valid_until{};
     int said = 0;
     std::set<std::string> lost_with_tenure = {};  // said under a tenure that ended: may be dropped
     std::vector<std::string> all = {};
@@ -98,8 +97,10 @@ class World {
   }
   void renew(Camera& camera) {
     if (camera.version.n == 0) return;
-    camera.valid_until = clock_.now() + Duration(1'000'000 + draw(5'000'000));
-    publisher_->extend(camera.id, camera.version, camera.valid_until);
+    extend(camera, Duration(1'000'000 + draw(5'000'000)));
+  }
+  void extend(Camera& camera, Duration lasts) {
+    publisher_->set_lease(camera.id, camera.version, tenure(camera), clock_.now() + lasts, {}, {}, true);
   }
   void rotate(Camera& camera) {
     if (camera.version.n == 0) return;
@@ -114,9 +115,8 @@ class World {
   }
   void hand_over(Camera& camera, std::optional<lease::Tenure> adopt) {
     camera.version = {++versions_};
-    camera.valid_until = clock_.now() + Duration(draw(6'000'000));
     bus_.row[camera.id] = camera.version;
-    publisher_->set_lease(camera.id, camera.version, tenure(camera), camera.valid_until, adopt);
+    publisher_->set_lease(camera.id, camera.version, tenure(camera), clock_.now() + Duration(draw(6'000'000)), adopt);
   }
 
   // The faults stop, everybody gets a lease of the tenure they have: what was not dropped must arrive.
@@ -127,7 +127,7 @@ class World {
     for (Camera& camera : cameras_)
       if (camera.version.n == 0) grant(camera, false);
       else rotate(camera);
-    for (Camera& camera : cameras_) publisher_->extend(camera.id, camera.version, clock_.now() + 1h);
+    for (Camera& camera : cameras_) extend(camera, 1h);
     clock_.run(clock_.now() + 1min);
     for (Camera& camera : cameras_) talk(camera);
     clock_.run(clock_.now() + 1min);

@@ -55,7 +55,7 @@ TEST(Publisher, DeadlineBetweenAcceptanceAndBytes_WritesNothing_SpoolsAndFollows
   rig.pass(5s);
   EXPECT_EQ(rig.bus.requests, 1);
   rig.bus.blocks = 0s;
-  rig.publisher->extend(kCam, {11}, rig.clock.now() + 1s);
+  rig.publisher->set_lease(kCam, {11}, kTenure, rig.clock.now() + 1s, {}, {}, true);
   rig.say(4);
   rig.pass(10ms);
   rig.say(5);
@@ -76,11 +76,10 @@ TEST(Publisher, DeadlineWhileInFlight_WhatIsConfirmedIsNotSpooled) {
   EXPECT_EQ(rig.spooled(), (Ids{"2"}));
 }
 
-TEST(Publisher, ExtensionOfAnotherVersion_ChangesNothing) {
+TEST(Publisher, ExtensionOfALowerVersion_ChangesNothing) {
   Rig rig;
   rig.lease(11, 1s);
-  rig.publisher->extend(kCam, {10}, Instant(1h));
-  rig.publisher->extend(kCam, {12}, Instant(1h));
+  rig.publisher->set_lease(kCam, {10}, kTenure, Instant(1h), {}, {}, true);
   rig.pass(2s);
   rig.say(1);
   EXPECT_EQ(rig.bus.requests, 0);

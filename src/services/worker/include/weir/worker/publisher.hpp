@@ -77,11 +77,11 @@ class Publisher {
 
   void publish(Outgoing event);
   // The right to speak. `adopt`: the tenure whose spool may be taken over. `after`: no live detection captured at or
-  // before it is sent. A version below the present one is ignored, and so is the present one after `silence`.
+  // before it is sent. A version below the present one is ignored, and so is the present one after `silence`; one that
+  // `extends`, whatever its version.
   void set_lease(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
                  std::optional<lease::Tenure> adopt = {}, std::optional<WallTime> after = {},
                  bool extends = false);
-  void extend(CameraId camera, lease::Version version, Instant valid_until);
   // Somebody else has the camera: everything of it is dropped.
   void lost(CameraId camera);
   // Sends what waits in memory where that is possible at once, keeps the rest on disk for the next who speaks, and lets
