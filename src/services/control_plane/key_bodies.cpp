@@ -14,12 +14,6 @@ constexpr std::int64_t kTtlMin = 10, kTtlMax = 3600;
 
 std::string sub_problem(const std::string& sub) { return std::string(id_problem(sub)); }
 
-std::string name_problem(const std::string& name) {
-  if (name.size() > 255) return "must have at most 255 bytes";
-  bool control = std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-  return control ? "must not contain control characters" : "";
-}
-
 }  // namespace
 
 struct KeyBody {

@@ -1,11 +1,18 @@
 #include "weir/control_plane/request.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace weir::control_plane {
 
 Error bad_field(std::string_view path, std::string what) {
   return json::problems_error({{std::string(path), std::move(what)}});
+}
+
+std::string name_problem(const std::string& name) {
+  if (name.size() > 255) return "must have at most 255 bytes";
+  bool control = std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  return control ? "must not contain control characters" : "";
 }
 
 Result<json::value> body_value(const net::Request& request) { return json::parse_text(request.body); }

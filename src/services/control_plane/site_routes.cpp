@@ -33,12 +33,6 @@ struct ConsumeBody {
 namespace {
 const auto kCapacity = json::range(1.0, 10'000.0);
 const auto kRefillRate = json::range(0.0, 100'000.0);
-
-std::string name_problem(const std::string& name) {
-  if (name.size() > 255) return "must have at most 255 bytes";
-  bool control = std::ranges::any_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-  return control ? "must not contain control characters" : "";
-}
 }  // namespace
 
 template <class V>

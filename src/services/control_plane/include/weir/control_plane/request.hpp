@@ -8,6 +8,8 @@
 namespace weir::control_plane {
 
 Error bad_field(std::string_view path, std::string what);
+// What is wrong with the name that a person gave something, "" where nothing is: the check of a body's field.
+std::string name_problem(const std::string& name);
 
 // The body as JSON; the server has refused what says that it is something else.
 Result<json::value> body_value(const net::Request& request);
