@@ -13,14 +13,14 @@ OpenStore opened(std::unique_ptr<Store> store, std::string kind, std::string_vie
 }
 }  // namespace
 
-Result<OpenStore> open_store(boost::asio::io_context& io, const Secret& url, int pool_size, LeaseLimits limits) {
+Result<OpenStore> open_store(boost::asio::io_context&, const Secret& url, int pool_size, LeaseLimits limits) {
   const std::string& text = url.reveal();
   if (text.starts_with("sqlite:") && text.size() > 7) {
-    TRY(store, sqlite::SqliteStore::open(io, {.path = text.substr(7), .limits = limits}));
+    TRY(store, sqlite::SqliteStore::open({.path = text.substr(7), .limits = limits}));
     return opened(std::move(store), "sqlite", text);
   }
   if (text.starts_with("postgres://") || text.starts_with("postgresql://")) {
-    TRY(store, postgres::PostgresStore::open(io, {.url = url, .pool_size = pool_size, .limits = limits}));
+    TRY(store, postgres::PostgresStore::open({.url = url, .pool_size = pool_size, .limits = limits}));
     return opened(std::move(store), "postgres", text);
   }
   return Error{Errc::invalid, "bad_setting", "database_url must be sqlite:PATH or postgres://USER@HOST/DATABASE"};

@@ -365,7 +365,7 @@ TEST_P(EventLogOnPostgres, AVersionChange_WaitsForTheInsert_ARenewalDoesNot) {
 // Two control planes, publishers that do not know of rotations yet, readers that stop and continue at random, and
 // transactions that stay open for a while: versions never fall, and nobody misses anything.
 TEST_P(EventLogOnPostgres, UnderRaces_VersionsNeverFall_AndAResumedReaderLosesNothing) {
-  auto second = postgres::PostgresStore::open(stores.io, {Secret(stores.database), 8});
+  auto second = postgres::PostgresStore::open({Secret(stores.database), 8});
   ASSERT_TRUE(second);
   std::array<EventLog*, 2> planes = {stores.events, second->get()};
   Version current = acquire(1);

@@ -68,7 +68,7 @@ TEST(Migration, SqliteFileThatNotedExpiriesByVersion_GoesOnWithoutTellingThemAga
     for (const char* sql : kToldRows) db.script(sql);
   }
   boost::asio::io_context io;
-  auto store = sqlite::SqliteStore::open(io, {path});
+  auto store = sqlite::SqliteStore::open({path});
   ASSERT_TRUE(store) << store.error().message;
   expect_nothing_told_twice(io, **store);
 }
@@ -84,7 +84,7 @@ TEST(Migration, PostgresDatabaseThatNotedExpiriesByVersion_GoesOnWithoutTellingT
     for (const char* sql : kToldRows) connection.script(sql, 2s);
   }
   boost::asio::io_context io;
-  auto store = postgres::PostgresStore::open(io, {Secret(*url)});
+  auto store = postgres::PostgresStore::open({Secret(*url)});
   ASSERT_TRUE(store) << store.error().message;
   expect_nothing_told_twice(io, **store);
 }
@@ -98,7 +98,7 @@ TEST(Migration, SqliteFileOfAnOlderWeir_IsBroughtUpToDate) {
     for (const char* sql : kRows) db.script(sql);
   }
   boost::asio::io_context io;
-  auto store = sqlite::SqliteStore::open(io, {path});
+  auto store = sqlite::SqliteStore::open({path});
   ASSERT_TRUE(store) << store.error().message;
   expect_usable(io, **store, **store, **store);
 }
@@ -114,7 +114,7 @@ TEST(Migration, PostgresDatabaseOfAnOlderWeir_IsBroughtUpToDate) {
     for (const char* sql : kRows) connection.script(sql, 2s);
   }
   boost::asio::io_context io;
-  auto store = postgres::PostgresStore::open(io, {Secret(*url)});
+  auto store = postgres::PostgresStore::open({Secret(*url)});
   ASSERT_TRUE(store) << store.error().message;
   expect_usable(io, **store, **store, **store);
 }

@@ -26,7 +26,7 @@ Stores::Stores(Kind kind) {
     events = fake.get();
     keys = fake.get();
   } else if (kind == Kind::sqlite) {
-    auto opened = sqlite::SqliteStore::open(io, {folder.path() + "/weir.db"});
+    auto opened = sqlite::SqliteStore::open({folder.path() + "/weir.db"});
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     sqlite = *std::move(opened);
     leases = sqlite.get();
@@ -43,7 +43,7 @@ Stores::Stores(Kind kind) {
     auto url = (*server)->new_database();
     EXPECT_TRUE(url) << (url ? "" : url.error().message);
     database = *url;
-    auto opened = postgres::PostgresStore::open(io, {Secret(database)});
+    auto opened = postgres::PostgresStore::open({Secret(database)});
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     postgres = *std::move(opened);
     leases = postgres.get();

@@ -90,7 +90,7 @@ void PostgresStore::State::work_loop() {
   }
 }
 
-Result<std::unique_ptr<PostgresStore>> PostgresStore::open(boost::asio::io_context&, Config config) {
+Result<std::unique_ptr<PostgresStore>> PostgresStore::open(Config config) {
   char* problem = nullptr;
   PQconninfoOption* parsed = PQconninfoParse(config.url.reveal().c_str(), &problem);
   PQfreemem(problem);

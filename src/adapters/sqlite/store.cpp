@@ -176,7 +176,7 @@ Status make_private(const std::string& path) {
 }
 }  // namespace
 
-Result<std::unique_ptr<SqliteStore>> SqliteStore::open(boost::asio::io_context&, Config config) {
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(Config config) {
   auto state = std::make_unique<State>();
   state->limits = config.limits;
   state->shared_connection = config.path == ":memory:";

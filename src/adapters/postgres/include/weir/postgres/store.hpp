@@ -13,8 +13,6 @@
 #include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
-#include <boost/asio/io_context.hpp>
-
 #include <memory>
 #include <string>
 
@@ -30,7 +28,7 @@ class PostgresStore final : public LeaseStore, public Catalog, public EventLog, 
  public:
   // Also succeeds while the server is away: calls then answer `unavailable` until it is back. Fails on a URL that
   // cannot be read and on a schema of a newer Weir.
-  static Result<std::unique_ptr<PostgresStore>> open(boost::asio::io_context& io, Config config);
+  static Result<std::unique_ptr<PostgresStore>> open(Config config);
   ~PostgresStore() override;
   PostgresStore(const PostgresStore&) = delete;
 

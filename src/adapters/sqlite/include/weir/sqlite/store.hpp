@@ -11,8 +11,6 @@
 #include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
-#include <boost/asio/io_context.hpp>
-
 #include <memory>
 #include <string>
 
@@ -25,7 +23,7 @@ struct Config {
 
 class SqliteStore final : public LeaseStore, public Catalog, public EventLog, public Keys {
  public:
-  static Result<std::unique_ptr<SqliteStore>> open(boost::asio::io_context& io, Config config);
+  static Result<std::unique_ptr<SqliteStore>> open(Config config);
   ~SqliteStore() override;
   SqliteStore(const SqliteStore&) = delete;
 
