@@ -88,7 +88,7 @@ def detector(build, quick, report):
     with Folder() as folder, Cameras(build, folder, [SMALL]) as cameras:
         urls = cameras.urls()
         prepare_pictures(urls["cam-1"], folder / "pictures.rgb")
-        bare = [build / "bench/worker_bare_tflite", LIBRARY, MODEL, folder / "pictures.rgb", 1000 // fps, seconds * fps]
+        bare = [build / "bench/worker_bare_onnx", LIBRARY, MODEL, folder / "pictures.rgb", 1000 // fps, seconds * fps]
         source = {"max_fps": fps, "decode": "full", **gate(False)}
         labels = '{camera_uuid="cam-1"}'
         for _ in range(rounds):
@@ -233,7 +233,7 @@ def latency(build, quick, report):
 
 
 def check(build, report):
-    check_for(build / "src/apps/weir-worker", build / "src/apps/weir-camsim", build / "bench/worker_bare_tflite", MODEL,
+    check_for(build / "src/apps/weir-worker", build / "src/apps/weir-camsim", build / "bench/worker_bare_onnx", MODEL,
               LIBRARY, FOOTAGE)
     version = subprocess.run(["ffmpeg", "-version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[2]
     report.parts.append(f"ffmpeg {version}")

@@ -1,8 +1,8 @@
-// worker_bare_tflite: what ONNX Runtime alone takes for the default model and pictures that are ready for it, as the
+// worker_bare_onnx: what ONNX Runtime alone takes for the default model and pictures that are ready for it, as the
 // measure of Weir's detector. Prepared pictures come from a file, one each so many milliseconds, as a camera would
 // bring them; the result is one JSON line. Main thread only.
 //
-//   worker_bare_tflite LIBRARY MODEL PICTURES INTERVAL_MS COUNT
+//   worker_bare_onnx LIBRARY MODEL PICTURES INTERVAL_MS COUNT
 #include "weir/onnx/translated.hpp"
 #include "weir/ports/model_files.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 [[noreturn]] void fail(const std::string& why) {
-  std::fprintf(stderr, "worker_bare_tflite: %s\n", why.c_str());
+  std::fprintf(stderr, "worker_bare_onnx: %s\n", why.c_str());
   std::exit(1);
 }
 
