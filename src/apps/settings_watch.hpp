@@ -1,9 +1,9 @@
 // SettingsWatch: settings that change while a process runs.
 //
 // They are read again when the process is told to (SIGHUP), and when the settings file has changed, which is looked at
-// every two seconds. What differs from the reading before is handed to `apply` if it is one of the `live` ones; the log
-// says by name what took effect and what needs a restart. The log level is always live. A file that cannot be read or
-// holds a mistake is refused as a whole, with the mistake in the log. Loop thread only.
+// every two seconds. Each reading is handed to `apply`, which takes the `live` ones from it; the log says by name what
+// took effect and what needs a restart. The log level is always live. A file that cannot be read or holds a mistake is
+// refused as a whole, with the mistake in the log. Loop thread only.
 #pragma once
 
 #include "command.hpp"

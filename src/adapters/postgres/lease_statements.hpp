@@ -2,8 +2,7 @@
 //
 // These say in SQL what domain/lease/decide.cpp says in C++; a differential test holds them together. Each locks its
 // rows in camera order, judges them as they are once locked, and draws versions only after that. A camera that does
-// not exist has no row in the answer; the others have the columns ord, verdict, version, grant_version, ttl, expires, previous_boot, previous_grant, stolen,
-// now, clock, epoch.
+// not exist has no row in the answer; the others have the columns that leases.cpp names.
 #pragma once
 
 namespace weir::postgres {

@@ -14,8 +14,8 @@ namespace weir::net {
 class Router {
  public:
   void add(Method method, std::string_view pattern, Handler handler);
-  // `raw_target` is the undecoded path: splitting happens before decoding. Fills request.params and returns the
-  // handler and its pattern (the label for metrics), or the error to answer with.
+  // `raw_path` is not decoded: splitting happens before decoding. Fills request.params and returns the handler and its
+  // pattern (the label for metrics), or the error to answer with.
   struct Match {
     const Handler* handler;
     const std::string* pattern;
