@@ -1,19 +1,14 @@
 #include "weir/base/settings.hpp"
 
-#include <gtest/gtest.h>
+#include "temp_files.hpp"
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <gtest/gtest.h>
 
 namespace weir {
 namespace {
 
 std::string file(const std::string& path) {
-  std::ifstream in(std::string(WEIR_SOURCE_DIR) + "/" + path, std::ios::binary);
-  std::ostringstream all;
-  all << in.rdbuf();
-  return all.str();
+  return test::text_in_file(std::string(WEIR_SOURCE_DIR) + "/" + path);
 }
 
 auto environment(std::map<std::string, std::string> variables) {

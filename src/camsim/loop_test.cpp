@@ -23,7 +23,7 @@ std::vector<int> keys_of(const Loop& loop) {
 }
 
 TEST(CamsimLoop, EveryCodec_HasKeyframesWhenDueAndEveryFrameOnce) {
-  testing::Folder cache;
+  test::TempDir cache;
   LoopLibrary library("", cache.path());
   for (const char* codec : {"codec=h264", "codec=h265", "codec=h264,bitrate_kbps=300"}) {
     auto loop = library.get(small(codec));
@@ -40,7 +40,7 @@ TEST(CamsimLoop, EveryCodec_HasKeyframesWhenDueAndEveryFrameOnce) {
 }
 
 TEST(CamsimLoop, BFrames_AreSentOutOfOrder) {
-  testing::Folder cache;
+  test::TempDir cache;
   auto loop = LoopLibrary("", cache.path()).get(small("bframes=2"));
   ASSERT_TRUE(loop);
   EXPECT_GT((*loop)->reorder_frames(), 0);
@@ -49,14 +49,14 @@ TEST(CamsimLoop, BFrames_AreSentOutOfOrder) {
 }
 
 TEST(CamsimLoop, IntraRefresh_HasOneKeyframe) {
-  testing::Folder cache;
+  test::TempDir cache;
   auto loop = LoopLibrary("", cache.path()).get(small("intra_refresh=true"));
   ASSERT_TRUE(loop);
   EXPECT_EQ(keys_of(**loop), std::vector{0});
 }
 
 TEST(CamsimLoop, SecondLibrary_FindsItInTheCache_UnlessItIsBroken) {
-  testing::Folder cache;
+  test::TempDir cache;
   auto first = LoopLibrary("", cache.path()).get(small(""));
   ASSERT_TRUE(first);
   auto entries = [&] { return std::distance(fs::directory_iterator(cache.path()), fs::directory_iterator()); };
@@ -78,7 +78,7 @@ TEST(CamsimLoop, SecondLibrary_FindsItInTheCache_UnlessItIsBroken) {
 }
 
 TEST(CamsimLoop, MissingFootage_IsNamed) {
-  testing::Folder cache;
+  test::TempDir cache;
   auto loop = LoopLibrary("/nowhere/people.avi", cache.path()).get(small("scene=footage"));
   ASSERT_FALSE(loop);
   EXPECT_NE(loop.error().message.find("/nowhere/people.avi"), std::string::npos);

@@ -23,7 +23,7 @@ constexpr const char* kSmall = "scene=moving,width=192,height=96,fps=30,seconds=
 class CamsimSimulator : public ::testing::Test {
  protected:
   // One cache for all tests: each profile is encoded once.
-  static void SetUpTestSuite() { cache_ = std::make_unique<testing::Folder>(); }
+  static void SetUpTestSuite() { cache_ = std::make_unique<test::TempDir>(); }
   static void TearDownTestSuite() { cache_.reset(); }
   void SetUp() override { log::set_level(log::Level::off); }
 
@@ -61,10 +61,10 @@ class CamsimSimulator : public ::testing::Test {
   // A busy machine can make a viewer drop a frame now and then; a simulator that does, does it every time.
   void expect_every_frame_once(Viewer& viewer, std::string_view name, int frames, int loop);
 
-  static std::unique_ptr<testing::Folder> cache_;
+  static std::unique_ptr<test::TempDir> cache_;
   Simulator simulator{"", cache_->path()};
 };
-std::unique_ptr<testing::Folder> CamsimSimulator::cache_;
+std::unique_ptr<test::TempDir> CamsimSimulator::cache_;
 
 // In the loop, because a slow machine may see a frame more than half a loop late; each step by one shows every frame.
 bool every_frame_once(const std::vector<std::int64_t>& running, int loop) {

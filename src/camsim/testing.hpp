@@ -1,9 +1,9 @@
-// For this folder's tests: a folder that goes away, a viewer that decodes a stream and reads its stamps, and a client
-// that speaks RTSP (or HTTP) by hand. Each belongs to one thread.
+// For this folder's tests: a viewer that decodes a stream and reads its stamps, and a client that speaks RTSP (or HTTP)
+// by hand. Each belongs to one thread.
 #pragma once
 
 #include "gst.hpp"
-#include "weir/base/random.hpp"
+#include "temp_files.hpp"
 #include "weir/base/time.hpp"
 #include "weir/camsim/stamp.hpp"
 
@@ -18,24 +18,10 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <string>
 
 namespace weir::camsim::testing {
-
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / ("camsim-test-" + random_hex(6))) {}
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  const std::filesystem::path path_;
-};
 
 struct Seen {
   std::optional<Stamp> stamp;

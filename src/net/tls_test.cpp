@@ -1,8 +1,8 @@
 // The client over TLS, against servers with good and bad certificates of an authority made for the test.
 #include "tls_testing.hpp"
 
-#include "postgres_server.hpp"
 #include "run.hpp"
+#include "temp_files.hpp"
 
 #include "weir/net/client.hpp"
 

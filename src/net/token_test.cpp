@@ -1,12 +1,11 @@
 #include "weir/net/token.hpp"
 
+#include "temp_files.hpp"
+
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 namespace weir::net {
@@ -167,19 +166,12 @@ TEST(Token, ShortKey_IsRefused) {
 }
 
 // ---- the key's file ----
-struct Folder {
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weir-token-XXXXXX").string();
-    WEIR_ASSERT(mkdtemp(pattern.data()) != nullptr);
-    path = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string file(std::string_view name = "key") const { return (path / name).string(); }
+struct Folder : test::TempDir {
+  std::string file() const { return path() + "/key"; }
   void write(std::string_view text, mode_t mode = 0600) const {
     std::ofstream(file()) << text;
     ::chmod(file().c_str(), mode);
   }
-  std::filesystem::path path;
 };
 
 TEST(TokenKeyFile, Absent_IsCreated0600_AndReadAgain) {
@@ -192,7 +184,7 @@ TEST(TokenKeyFile, Absent_IsCreated0600_AndReadAgain) {
   ASSERT_EQ(::stat(folder.file().c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0600u);
   EXPECT_EQ(facts.st_size, 65);
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(TokenKeyFile, ManyAtOnce_EndUpWithOneKey) {

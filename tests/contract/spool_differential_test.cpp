@@ -1,7 +1,7 @@
 // The spool in memory, which unit tests use, against the spool in files: two processes that share a
 // disk do random things, and both disks must show the same.
 #include "fake_spool.hpp"
-#include "postgres_server.hpp"
+#include "temp_files.hpp"
 
 #include "weir/spool/file_spool.hpp"
 

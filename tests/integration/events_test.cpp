@@ -335,12 +335,6 @@ class Spawned {
   int pid_ = -1;
 };
 
-std::string text_in(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
 TEST_P(EventsApi, TheCommand_ShowsFollowsReconnectsAndEndsCleanly) {
   START_OR_SKIP();
   furnish(1);
@@ -355,11 +349,12 @@ TEST_P(EventsApi, TheCommand_ShowsFollowsReconnectsAndEndsCleanly) {
   };
   std::string once = folder().path() + "/once", followed = folder().path() + "/followed";
   EXPECT_EQ(Spawned(words({"events", "detections.#"}), once).wait(), 0);
-  EXPECT_EQ(text_in(once), "2026-01-31T09:05:07.123Z  detections.t1.s1.cam-1  person 0.89\n");
+  EXPECT_EQ(text_in_file(once), "2026-01-31T09:05:07.123Z  detections.t1.s1.cam-1  person 0.89\n");
 
   Spawned follower(words({"events", "--follow", "--json", "--after", "0", "detections.#"}), followed);
   auto shows = [&](std::string_view id) {
-    return eventually(10s, [&] { return text_in(followed).find(fmt::format("\"event_id\":\"{}\"", id)) != std::string::npos; });
+    std::string part = fmt::format("\"event_id\":\"{}\"", id);
+    return eventually(10s, [&] { return text_in_file(followed).find(part) != std::string::npos; });
   };
   EXPECT_TRUE(shows("e1"));
   publish({item(1, "e2")});
@@ -367,7 +362,7 @@ TEST_P(EventsApi, TheCommand_ShowsFollowsReconnectsAndEndsCleanly) {
   process().kill_hard();
   process().start();
   publish({item(1, "e3")});
-  EXPECT_TRUE(shows("e3")) << text_in(followed);
+  EXPECT_TRUE(shows("e3")) << text_in_file(followed);
   EXPECT_EQ(follower.interrupt(), 0);
 }
 
@@ -381,17 +376,18 @@ TEST_P(EventsApi, TheCommand_WaitsForAControlPlaneThatIsAway_AndMissesNothing) {
                     folder().path() + "/auth.secret"},
                    followed);
   auto says = [&](std::string_view part) {
-    return eventually(20s, [&] { return text_in(followed).find(part) != std::string::npos; });
+    return eventually(20s, [&] { return text_in_file(followed).find(part) != std::string::npos; });
   };
   ASSERT_TRUE(eventually(10s, [&] {
     return admin_->get("/metrics").text.find("weir_event_subscribers 1") != std::string::npos;
   })) << admin_->get("/metrics").text;
   process().kill_hard();
-  EXPECT_TRUE(says("waiting for the control plane, nothing will be missed. Ctrl-C ends this")) << text_in(followed);
+  EXPECT_TRUE(says("waiting for the control plane, nothing will be missed. Ctrl-C ends this"))
+      << text_in_file(followed);
   process().start();
   publish({item(1, "after-the-first")});
-  EXPECT_TRUE(says("\"after-the-first\"")) << text_in(followed);
-  std::string all = text_in(followed);
+  EXPECT_TRUE(says("\"after-the-first\"")) << text_in_file(followed);
+  std::string all = text_in_file(followed);
   EXPECT_EQ(all.find("\"before\""), std::string::npos) << all;
   EXPECT_EQ(all.find("waiting for"), all.rfind("waiting for")) << "it is said once: " << all;
   EXPECT_EQ(follower.interrupt(), 0);

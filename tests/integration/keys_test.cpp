@@ -9,19 +9,11 @@
 #include <sys/wait.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 namespace weir::test {
 namespace {
 
 using net::Method;
-
-std::string file_text(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 class ApiKeys : public OverBothStores {
  protected:
@@ -183,7 +175,7 @@ TEST_P(ApiKeys, AppearInNoLogListMetricOrFile) {
   clean(log, "log");
   EXPECT_EQ(log.find(net::sha256_hex(key)), std::string::npos);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder().path()))
-    if (entry.is_regular_file()) clean(file_text(entry.path()), entry.path());
+    if (entry.is_regular_file()) clean(text_in_file(entry.path()), entry.path());
 }
 
 // ---- at a shell ----
@@ -202,7 +194,7 @@ class KeyCommands : public testing::Test {
                                          "2>{} </dev/null",
                                          process_.url(), WEIR_BINARY, words, folder_.path(), out, err)
                                  .c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(out), file_text(err)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_in_file(out), text_in_file(err)};
   }
   TempDir folder_;
   WeirProcess process_;

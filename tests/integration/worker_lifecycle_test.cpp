@@ -16,7 +16,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 namespace weir::test {
 namespace {
@@ -185,9 +184,8 @@ TEST_F(WorkerLife, WrongConfiguration_IsRefusedBeforeAnythingConnects) {
   std::ofstream(file) << boost::json::serialize(config);
   int code = std::system(fmt::format("{} shard --config {} 2>{}", WEIR_WORKER, file, log).c_str());
   EXPECT_EQ(WEXITSTATUS(code), 10);
-  std::ostringstream said;
-  said << std::ifstream(log).rdbuf();
-  EXPECT_NE(said.str().find("sources[0].max_fps"), std::string::npos) << said.str();
+  std::string said = text_in_file(log);
+  EXPECT_NE(said.find("sources[0].max_fps"), std::string::npos) << said;
   EXPECT_EQ(camsim_->dials().at("dials").as_array().size(), 0u);
 }
 
@@ -222,8 +220,7 @@ TEST_F(WorkerLife, CrashedThread_NamesTheCameraItServed) {
   ASSERT_FALSE(thread.empty());
   ::syscall(SYS_tgkill, worker_->child().pid(), std::stoi(thread), SIGSEGV);
   EXPECT_EQ(worker_->child().wait(10s), 128 + SIGSEGV);
-  std::string line;
-  std::getline(std::ifstream(record), line);
+  std::string line = text_in_file(record);
   EXPECT_NE(line.find("\"camera_uuid\":\"cam-1\""), std::string::npos) << line;
 }
 
@@ -263,9 +260,8 @@ TEST(WorkerExit, EveryFailureAtTheStart_HasTheContractsCode) {
            {"probe rtsp://x/ --nope", 2, "--nope"}}) {
     std::string command = fmt::format("timeout 20 {} {} >{} 2>&1 </dev/null", WEIR_WORKER, row.words, log);
     EXPECT_EQ(exit_of(command), row.code) << row.words;
-    std::ostringstream said;
-    said << std::ifstream(log).rdbuf();
-    EXPECT_NE(said.str().find(row.said), std::string::npos) << row.words << ": " << said.str();
+    std::string said = text_in_file(log);
+    EXPECT_NE(said.find(row.said), std::string::npos) << row.words << ": " << said;
   }
 }
 
@@ -293,11 +289,7 @@ TEST(WorkerExit, DrainThatHangs_EndsWithTheGrace_AndIsNoCleanEnd) {
             "--prom-worker-port", "0", "--grace-timeout-s", "1", nullptr);
     ::_exit(99);
   }
-  auto said = [&] {
-    std::ostringstream text;
-    text << std::ifstream(log).rdbuf();
-    return text.str();
-  };
+  auto said = [&] { return text_in_file(log); };
   EXPECT_TRUE(eventually(20s, [&] { return said().find("STREAMING") != std::string::npos; })) << said();
   ::kill(worker, SIGTERM);
   int status = 0;

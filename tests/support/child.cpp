@@ -13,8 +13,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
-#include <sstream>
 
 namespace weir::test {
 
@@ -66,11 +64,7 @@ Child::~Child() {
   ::close(output_);
 }
 
-std::string Child::log() const {
-  std::ostringstream text;
-  text << std::ifstream(log_path_).rdbuf();
-  return text.str();
-}
+std::string Child::log() const { return text_in_file(log_path_); }
 
 void Child::signal(int number) const {
   if (!status_) ::kill(pid_, number);

@@ -25,14 +25,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 std::vector<std::string> words_of(int pid) {
-  std::istringstream all(text_of(fmt::format("/proc/{}/cmdline", pid)));
+  std::istringstream all(text_in_file(fmt::format("/proc/{}/cmdline", pid)));
   std::vector<std::string> words;
   for (std::string word; std::getline(all, word, '\0');) words.push_back(word);
   return words;
@@ -89,7 +83,7 @@ std::vector<int> processes_with(const std::string& word) {
 }
 
 bool ended(int pid) {
-  std::string stat = text_of(fmt::format("/proc/{}/stat", pid));
+  std::string stat = text_in_file(fmt::format("/proc/{}/stat", pid));
   size_t name = stat.rfind(')');
   return name == std::string::npos || stat.substr(name, 3) == ") Z";
 }
@@ -212,7 +206,7 @@ bool Runner::streams(const std::string& camera) const {
   return !found.empty() && found["phase"] == "running" && found.contains("state") && found["state"] == "STREAMING";
 }
 
-std::string Runner::log() const { return text_of(folder_ + "/runner.log"); }
+std::string Runner::log() const { return text_in_file(folder_ + "/runner.log"); }
 
 void Runner::kill_everything() {
   // The parent first: it would send the will as soon as its manager is dead.

@@ -38,16 +38,6 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-TempDir::TempDir() {
-  std::string pattern = "/tmp/weir-XXXXXX";
-  WEIR_ASSERT(::mkdtemp(pattern.data()) != nullptr);
-  path_ = pattern;
-}
-TempDir::~TempDir() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
 namespace {
 
 std::string find_binaries() {
@@ -79,14 +69,11 @@ Status checked(const Ran& ran, const std::string& what) {
   return Error{Errc::unavailable, "postgres", fmt::format("{} failed: {}", what, ran.output)};
 }
 
-std::string new_folder() {
-  std::string pattern = "/tmp/weirpg-XXXXXX";
-  WEIR_ASSERT(::mkdtemp(pattern.data()) != nullptr);
-  if (::geteuid() == 0) (void)!std::system(fmt::format("chown postgres {}", pattern).c_str());
-  return pattern;
-}
-
 }  // namespace
+
+PostgresServer::PostgresServer() {
+  if (::geteuid() == 0) (void)!std::system(fmt::format("chown postgres {}", folder_.path()).c_str());
+}
 
 Result<PostgresServer*> PostgresServer::shared() {
   static auto the = start();
@@ -99,7 +86,7 @@ Status PostgresServer::run_server() {
   return checked(run(fmt::format("{0}/pg_ctl -D {1}/data -w -t 30 -l {1}/log -o '-c listen_addresses=127.0.0.1 -p {2} -k {1}"
                                  " -c max_connections=100 -c shared_buffers=64MB -c wal_level=replica"
                                  " -c max_wal_senders=4 -c hot_standby=on -c fsync=off' start",
-                                 bin_, folder_, port_)),
+                                 bin_, folder_.path(), port_)),
                  "pg_ctl start");
 }
 
@@ -107,9 +94,9 @@ Result<std::unique_ptr<PostgresServer>> PostgresServer::start() {
   std::unique_ptr<PostgresServer> server(new PostgresServer);
   server->bin_ = find_binaries();
   if (server->bin_.empty()) return Error{Errc::unavailable, "no_postgres", "PostgreSQL's server is not installed"};
-  server->folder_ = new_folder();
   server->port_ = free_port();
-  TRY(made, checked(run(fmt::format("{}/initdb -D {}/data -A trust --no-sync -U weir", server->bin_, server->folder_)),
+  TRY(made, checked(run(fmt::format("{}/initdb -D {}/data -A trust --no-sync -U weir", server->bin_,
+                                    server->folder_.path())),
                     "initdb"));
   TRY(started, server->run_server());
   return server;
@@ -118,19 +105,16 @@ Result<std::unique_ptr<PostgresServer>> PostgresServer::start() {
 Result<std::unique_ptr<PostgresServer>> PostgresServer::start_replica(PostgresServer& primary) {
   std::unique_ptr<PostgresServer> server(new PostgresServer);
   server->bin_ = primary.bin_;
-  server->folder_ = new_folder();
   server->port_ = free_port();
   TRY(copied, checked(run(fmt::format("{}/pg_basebackup -h 127.0.0.1 -p {} -U weir -D {}/data -R -X stream -c fast",
-                                      server->bin_, primary.port_, server->folder_)),
+                                      server->bin_, primary.port_, server->folder_.path())),
                       "pg_basebackup"));
   TRY(started, server->run_server());
   return server;
 }
 
 PostgresServer::~PostgresServer() {
-  run(fmt::format("{}/pg_ctl -D {}/data -m immediate -w stop", bin_, folder_));
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
+  run(fmt::format("{}/pg_ctl -D {}/data -m immediate -w stop", bin_, folder_.path()));
 }
 
 std::string PostgresServer::url(const std::string& database) const {
@@ -139,7 +123,7 @@ std::string PostgresServer::url(const std::string& database) const {
 
 Result<std::string> PostgresServer::sql(const std::string& database, const std::string& statement) {
   static std::atomic<int> count{0};  // threads of a test may ask at the same time
-  std::string file = fmt::format("{}/statement-{}.sql", folder_, ++count);
+  std::string file = fmt::format("{}/statement-{}.sql", folder_.path(), ++count);
   std::ofstream(file) << statement;
   ::chmod(file.c_str(), 0644);
   Ran ran = run(fmt::format("{}/psql -h 127.0.0.1 -p {} -U weir -d {} -v ON_ERROR_STOP=1 -qtA -f {}", bin_, port_,
@@ -157,7 +141,7 @@ Result<std::string> PostgresServer::new_database() {
 
 int PostgresServer::pid() const {
   int pid = 0;
-  std::ifstream(folder_ + "/data/postmaster.pid") >> pid;
+  std::ifstream(folder_.path() + "/data/postmaster.pid") >> pid;
   return pid;
 }
 
@@ -194,7 +178,7 @@ Status PostgresServer::start_again() {
 }
 
 Status PostgresServer::promote() {
-  return checked(run(fmt::format("{}/pg_ctl -D {}/data -w promote", bin_, folder_)), "promote");
+  return checked(run(fmt::format("{}/pg_ctl -D {}/data -w promote", bin_, folder_.path())), "promote");
 }
 
 }  // namespace weir::test

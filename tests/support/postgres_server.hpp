@@ -1,7 +1,7 @@
 // PostgresServer: a private PostgreSQL for tests: its own folder, a free port on loopback, gone with the test.
 #pragma once
 
-#include "weir/base/result.hpp"
+#include "temp_files.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,24 +33,14 @@ class PostgresServer {
   int pid() const;
 
  private:
-  PostgresServer() = default;
+  PostgresServer();
   Status run_server();
-  std::string bin_, folder_;
+  TempDir folder_;
+  std::string bin_;
   int port_ = 0;
 };
 
 int free_port();
-// A folder under /tmp that is removed with this object.
-class TempDir {
- public:
-  TempDir();
-  ~TempDir();
-  TempDir(const TempDir&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace weir::test
 

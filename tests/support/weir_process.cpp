@@ -14,8 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <sstream>
 
 namespace weir::test {
 
@@ -96,9 +94,7 @@ bool WeirProcess::running() {
 std::string WeirProcess::url() const { return "http://127.0.0.1:" + std::to_string(port_); }
 
 std::string WeirProcess::log() const {
-  std::ostringstream text;
-  text << std::ifstream(fmt::format("{}/weir-{}.log", folder_, port_)).rdbuf();
-  return text.str();
+  return text_in_file(fmt::format("{}/weir-{}.log", folder_, port_));
 }
 
 Secret WeirProcess::token(const std::string& role, const std::string& sub, const std::string& tenant) const {

@@ -1,6 +1,7 @@
 #include "weir/ffmpeg/source.hpp"
 
 #include "camera_testing.hpp"
+#include "temp_files.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
@@ -10,9 +11,6 @@ extern "C" {
 }
 
 #include <fcntl.h>
-
-#include <fstream>
-#include <sstream>
 
 namespace weir::ffmpeg {
 namespace {
@@ -210,8 +208,8 @@ TEST(StreamSource, Digest_IsAnsweredWithThePassword_EscapedOrNot) {
 }
 
 TEST(StreamSource, Passwords_AreNeitherInTheLog_NorInErrors) {
-  TemporaryFolder folder;
-  std::string path = folder.file("log");
+  test::TempDir folder;
+  std::string path = folder.path() + "/log";
   int fd = open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   log::configure({.level = log::Level::debug, .fd = fd});
   std::string errors;
@@ -224,17 +222,16 @@ TEST(StreamSource, Passwords_AreNeitherInTheLog_NorInErrors) {
   }
   log::configure({.level = log::Level::off});
   ::close(fd);
-  std::stringstream written;
-  written << std::ifstream(path).rdbuf();
-  EXPECT_NE(written.str().find("\"ffmpeg\""), std::string::npos) << "FFmpeg's lines are in the log";
-  for (const std::string& text : {written.str(), errors})
+  std::string written = test::text_in_file(path);
+  EXPECT_NE(written.find("\"ffmpeg\""), std::string::npos) << "FFmpeg's lines are in the log";
+  for (const std::string& text : {written, errors})
     for (std::string secret : {"canary%21pw", "canary!pw", "canary-token"})
       EXPECT_EQ(text.find(secret), std::string::npos) << text;
 }
 
 TEST(StreamSource, LoginThatTheCameraRepeats_IsNotInTheLog) {
-  TemporaryFolder folder;
-  std::string path = folder.file("log");
+  test::TempDir folder;
+  std::string path = folder.path() + "/log";
   int fd = open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   log::configure({.level = log::Level::debug, .fd = fd});
   bool repeated = false;
@@ -251,11 +248,10 @@ TEST(StreamSource, LoginThatTheCameraRepeats_IsNotInTheLog) {
   outcome(camera.url("/s", "root:canary%21pw@"));
   log::configure({.level = log::Level::off});
   ::close(fd);
-  std::stringstream written;
-  written << std::ifstream(path).rdbuf();
+  std::string written = test::text_in_file(path);
   EXPECT_TRUE(repeated);
-  EXPECT_NE(written.str().find("not for Basic ***"), std::string::npos) << written.str();
-  EXPECT_EQ(written.str().find("cm9vdDpjYW5hcnkhcHc="), std::string::npos) << written.str();  // root:canary!pw
+  EXPECT_NE(written.find("not for Basic ***"), std::string::npos) << written;
+  EXPECT_EQ(written.find("cm9vdDpjYW5hcnkhcHc="), std::string::npos) << written;  // root:canary!pw
 }
 
 // Port 0 becomes the one that was free.
@@ -476,7 +472,7 @@ TEST(StreamSource, Interrupt_EndsABlockedCall_AtOnce_AndAllLaterOnes) {
 // ---- files ----
 
 TEST(StreamSource, File_IsReadToItsEnd_InAnyContainer) {
-  TemporaryFolder folder;
+  test::TempDir folder;
   struct File {
     const char* name;
     ClipSpec spec;
@@ -487,8 +483,8 @@ TEST(StreamSource, File_IsReadToItsEnd_InAnyContainer) {
                            File{"c.mkv", {.encoder = "libx265", .pictures = 30, .global_header = true}, "hevc"},
                            File{"d.avi", {.encoder = "mjpeg", .format = AV_PIX_FMT_YUVJ420P}, "mjpeg"}}) {
     SCOPED_TRACE(file.name);
-    write_file(encode(file.spec), folder.file(file.name));
-    SourceConfig config = config_for("file://" + folder.file(file.name));
+    write_file(encode(file.spec), folder.path() + "/" + file.name);
+    SourceConfig config = config_for("file://" + folder.path() + "/" + file.name);
     EXPECT_TRUE(outcome(config).starts_with("URL_REFUSED")) << "only where the operator allows files";
     config.files = true;
     config.realtime = false;
@@ -515,9 +511,9 @@ TEST(StreamSource, File_IsReadToItsEnd_InAnyContainer) {
 }
 
 TEST(StreamSource, File_KeepsItsOwnPace_UnlessToldOtherwise) {
-  TemporaryFolder folder;
-  write_file(encode({.pictures = 6, .global_header = true}), folder.file("a.mp4"));
-  SourceConfig config = config_for("file://" + folder.file("a.mp4"));
+  test::TempDir folder;
+  write_file(encode({.pictures = 6, .global_header = true}), folder.path() + "/a.mp4");
+  SourceConfig config = config_for("file://" + folder.path() + "/a.mp4");
   config.files = true;
   auto source = source_for(config);
   Instant before = boot_now();
@@ -528,9 +524,9 @@ TEST(StreamSource, File_KeepsItsOwnPace_UnlessToldOtherwise) {
 }
 
 TEST(StreamSource, Playlist_IsNotAFile) {
-  TemporaryFolder folder;
-  std::ofstream(folder.file("list.m3u8")) << "#EXTM3U\n#EXTINF:1,\n/etc/hostname\n";
-  SourceConfig config = config_for("file://" + folder.file("list.m3u8"));
+  test::TempDir folder;
+  std::ofstream(folder.path() + "/list.m3u8") << "#EXTM3U\n#EXTINF:1,\n/etc/hostname\n";
+  SourceConfig config = config_for("file://" + folder.path() + "/list.m3u8");
   config.files = true;
   EXPECT_TRUE(outcome(config).starts_with("RTSP_PROTOCOL")) << outcome(config);
 }
