@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 #include <random>
 #include <set>
 

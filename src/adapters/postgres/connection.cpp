@@ -9,7 +9,6 @@
 #include <poll.h>
 
 #include <charconv>
-#include <cstring>
 
 namespace weir::postgres {
 

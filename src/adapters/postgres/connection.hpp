@@ -10,7 +10,6 @@
 #include <libpq-fe.h>
 
 #include <memory>
-#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>

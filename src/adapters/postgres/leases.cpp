@@ -5,8 +5,6 @@
 #include "weir/base/log.hpp"
 #include "weir/ports/catalog.hpp"
 
-#include <cmath>
-
 namespace weir::postgres {
 
 using lease::Answer;

@@ -9,7 +9,6 @@
 
 #include <sqlite3.h>
 
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>

@@ -2,8 +2,6 @@
 
 #include "library.hpp"
 
-#include <cstdio>
-
 namespace weir::tflite {
 
 namespace {

@@ -2,8 +2,6 @@
 
 #include "weir/base/log.hpp"
 
-#include <algorithm>
-
 namespace weir::worker {
 
 namespace {

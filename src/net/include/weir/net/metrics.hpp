@@ -5,11 +5,9 @@
 // URL, a message or anything unbounded. Instruments may be used from any thread.
 #pragma once
 
-#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace weir::net {
