@@ -38,21 +38,6 @@ constexpr int kPortsTried = 64;
 constexpr std::array<std::string_view, 7> kLive = {"control_plane_url", "api_key", "lease_ttl_s", "lease_renew_interval_s",
                                                    "lease_retry_interval_s", "drain_batch", "drain_interval_s"};
 
-runner::Policy policy_of(const Settings& s) {
-  runner::Policy out;
-  out.lease.ttl = s.duration("lease_ttl_s");
-  out.lease.renew_every = s.duration("lease_renew_interval_s");
-  out.rollout = s.text("rollout") == "bluegreen" ? rollout::Mode::bluegreen : rollout::Mode::live;
-  out.rollout_times.drain_within = s.duration("grace_timeout_s");
-  out.capacity = static_cast<int>(s.integer("capacity_streams"));
-  out.shard_size = static_cast<int>(std::min(s.integer("target_streams_per_shard"), s.integer("max_cameras_per_worker")));
-  out.workers_max = static_cast<int>(s.integer("max_workers"));
-  out.poll = s.duration("lease_retry_interval_s");
-  out.drain_batch = static_cast<int>(s.integer("drain_batch"));
-  out.drain_interval = s.duration("drain_interval_s");
-  return out;
-}
-
 // What others are told is what it can take: a lease is not left to a runner that has no worker for it.
 int capacity_of(const Settings& s) {
   runner::Policy policy = policy_of(s);
@@ -251,6 +236,22 @@ Result<int> ManagerProcess::run() {
 }
 
 }  // namespace
+
+runner::Policy policy_of(const Settings& s) {
+  runner::Policy out;
+  out.lease.ttl = s.duration("lease_ttl_s");
+  out.lease.renew_every = s.duration("lease_renew_interval_s");
+  out.rollout = s.text("rollout") == "bluegreen" ? rollout::Mode::bluegreen : rollout::Mode::live;
+  out.rollout_times.drain_within = s.duration("grace_timeout_s");
+  out.capacity = static_cast<int>(s.integer("capacity_streams"));
+  out.shard_size = static_cast<int>(std::min(s.integer("target_streams_per_shard"), s.integer("max_cameras_per_worker")));
+  out.quorum_pct = static_cast<int>(s.integer("readiness_quorum_pct"));
+  out.workers_max = static_cast<int>(s.integer("max_workers"));
+  out.poll = s.duration("lease_retry_interval_s");
+  out.drain_batch = static_cast<int>(s.integer("drain_batch"));
+  out.drain_interval = s.duration("drain_interval_s");
+  return out;
+}
 
 Result<int> run_manager(const Arguments& arguments, const Settings& settings, RunnerOptions options) {
   ManagerProcess process(arguments, settings, std::move(options));

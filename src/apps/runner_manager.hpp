@@ -4,7 +4,12 @@
 #include "command.hpp"
 #include "runner_parent.hpp"
 
+#include "weir/runner/brain.hpp"
+
 namespace weir::apps {
+
+// What the settings say of what a runner decides.
+runner::Policy policy_of(const Settings& s);
 
 // `arguments` for reading the settings again.
 Result<int> run_manager(const Arguments& arguments, const Settings& settings, RunnerOptions options);

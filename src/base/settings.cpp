@@ -85,7 +85,9 @@ constexpr SettingSpec kTable[] = {
      "taken, any free one for 0.",
      "worker runner up", 0, 65535},
     {"readiness_quorum_pct", Kind::integer, "80", "%",
-     "A worker is ready when at least this share of its cameras delivers pictures.", "worker runner up", 1, 100},
+     "A worker is ready when at least this share of its cameras delivers pictures; one that shall replace another, when "
+     "it delivers this share of what that one does.",
+     "worker runner up", 1, 100},
     {"status_summary_interval_s", Kind::number, "5", "s", "How often a worker sums up each camera's status.", "worker runner up",
      0.1, 3600},
     {"grace_timeout_s", Kind::number, "15", "s",

@@ -1,0 +1,30 @@
+#include "runner_manager.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::apps {
+namespace {
+
+TEST(RunnerPolicy, IsWhatTheSettingsSay) {
+  Arguments arguments({}, {{"readiness_quorum_pct", "50"}, {"lease_ttl_s", "7"}, {"lease_renew_interval_s", "1.5"},
+                           {"lease_retry_interval_s", "3"}, {"rollout", "bluegreen"}, {"grace_timeout_s", "9"},
+                           {"capacity_streams", "21"}, {"target_streams_per_shard", "5"}, {"max_workers", "6"},
+                           {"drain_batch", "2"}, {"drain_interval_s", "0.5"}}, {});
+  auto settings = arguments.settings();
+  ASSERT_TRUE(settings) << settings.error().message;
+  runner::Policy policy = policy_of(*settings);
+  EXPECT_EQ(policy.quorum_pct, 50);
+  EXPECT_EQ(policy.lease.ttl, 7s);
+  EXPECT_EQ(policy.lease.renew_every, 1500ms);
+  EXPECT_EQ(policy.poll, 3s);
+  EXPECT_EQ(policy.rollout, rollout::Mode::bluegreen);
+  EXPECT_EQ(policy.rollout_times.drain_within, 9s);
+  EXPECT_EQ(policy.capacity, 21);
+  EXPECT_EQ(policy.shard_size, 5);
+  EXPECT_EQ(policy.workers_max, 6);
+  EXPECT_EQ(policy.drain_batch, 2);
+  EXPECT_EQ(policy.drain_interval, 500ms);
+}
+
+}  // namespace
+}  // namespace weir::apps
