@@ -227,7 +227,7 @@ inline std::vector<BodyRoute> runner_body_routes() {
       {patch,
        "/v1/runners/runner-1",
        R"({"cordoned":false,"drain_mode":"none","capacity_streams":40})",
-       {{"cordoned", Kind::flag}, {"drain_mode", Kind::word}, {"capacity_streams", Kind::whole, false, "-1", "100001"}},
+       {{"cordoned", Kind::flag}, {"drain_mode", Kind::word}, {"capacity_streams", Kind::whole, false, "0", "100001"}},
        true},
       {post,
        "/v1/runners/runner-1/release-all",

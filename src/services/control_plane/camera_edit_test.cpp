@@ -146,6 +146,10 @@ TEST(ControlPlaneRunnerBodies, Change_SaysSomethingKnown) {
   EXPECT_EQ(change->drain, DrainMode::soft);
   for (const char* wrong : {"{}", "[]", R"({"cordon":true})", R"({"drain_mode":"gentle"})", R"({"cordoned":null})"})
     EXPECT_FALSE(read_runner_change(*json::parse_text(wrong))) << wrong;
+  EXPECT_TRUE(read_runner_change(*json::parse_text(R"({"capacity_streams":1})")));
+  auto none = read_runner_change(*json::parse_text(R"({"capacity_streams":0})"));
+  ASSERT_FALSE(none) << "a runner would take no notice, and others would count it as full";
+  EXPECT_EQ(none.error().details.at("field").as_string(), "capacity_streams");
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ template <class V>
 void fields(V& v, RunnerChange& c) {
   v.optional("cordoned", c.cordoned);
   v.optional("drain_mode", c.drain);
-  v.optional("capacity_streams", c.capacity, json::range(0, kCapacityMax));
+  v.optional("capacity_streams", c.capacity, json::range(1, kCapacityMax));  // to take none is a cordon
 }
 
 template <class V>
