@@ -128,6 +128,40 @@ TEST_F(RunnerObserve, MetricsOfRunnerAndWorkers_AreAllThere_InTheTextFormat_AndN
         << path << " in " << found.text;
 }
 
+TEST_F(RunnerObserve, WhileANewWorkerStandsBy_TheOldOneIsSpokenOf_AndEachPageIsNamedOnce) {
+  int old = runner().worker_of("cam-1"), fresh = -1;
+  std::string shard(runner().camera("cam-1")["shard_id"].as_string());
+  std::string page = fmt::format("/workers/{}/metrics", shard);
+  auto speaks = [&] { return static_cast<int>(runner().number("cam-1", "pid")); };
+  auto expect_one_that_streams = [&](const char* when) {
+    Reply found = runner().get("/sd/prometheus");
+    ASSERT_TRUE(found.body.is_array()) << when << found.text;
+    auto names_it = [&](const auto& each) { return each.at("labels").at("__metrics_path__").as_string() == page; };
+    EXPECT_EQ(std::ranges::count_if(found.body.as_array(), names_it), 1) << when << found.text;
+    EXPECT_NE(runner().get(page).text.find("stream_up{camera_uuid=\"cam-1\"} 1"), std::string::npos) << when;
+    EXPECT_TRUE(runner().streams("cam-1")) << when << fleet_->report();
+    EXPECT_TRUE(eventually(5s, [&] { return runner().told()["delivering"] == 2; })) << when << fleet_->report();
+  };
+  Reply changed = fleet_->plane().call(net::Method::patch, "/v1/cameras/cam-2", {{"model", {{"detector", "none"}}}},
+                                       fleet_->plane().token("admin"));
+  ASSERT_EQ(changed.status, 200) << changed.text;
+  ASSERT_TRUE(eventually(10s, [&] {
+    boost::json::object state = runner().told();
+    for (const auto& each : state["workers"].as_array())
+      if (each.at("shard_id").as_string() == shard && each.at("pid") != old && each.at("cameras") != 0)
+        fresh = each.at("pid").to_number<int>();
+    return fresh > 0;
+  })) << fleet_->report();
+  signal_all({fresh}, SIGSTOP);  // it would be ready in a moment
+  if (speaks() != old) std::printf("INCONCLUSIVE: the new worker took over before it could be stopped\n");
+  ASSERT_EQ(speaks(), old);
+  expect_one_that_streams("while it stands by: ");
+  signal_all({fresh}, SIGCONT);
+  ASSERT_TRUE(eventually(20s, [&] { return speaks() == fresh && ended(old); })) << fleet_->report();
+  ASSERT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
+  expect_one_that_streams("afterwards: ");
+}
+
 TEST_F(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
   std::string program = part("bin/prometheus");
   if (program.empty()) GTEST_SKIP() << "Debian's prometheus could not be fetched";

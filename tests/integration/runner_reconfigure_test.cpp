@@ -98,8 +98,9 @@ class RunnerReconfigure : public FleetTest {
       if (const auto* cameras = state.if_contains("cameras"))
         for (const auto& each : cameras->as_array()) {
           const auto& camera = each.as_object();
-          if (!camera.contains("dropped") || !camera.contains("shard_id")) continue;
-          std::string name(camera.at("camera_uuid").as_string()), worker(camera.at("shard_id").as_string());
+          if (!camera.contains("dropped") || !camera.contains("pid")) continue;
+          std::string name(camera.at("camera_uuid").as_string());
+          int worker = camera.at("pid").to_number<int>();
           auto count = camera.at("dropped").to_number<double>();
           auto& [heard, before] = counted_.try_emplace({name, worker}, now, count).first->second;
           if (count > before) dropped_.push_back({name, heard, now, count - before});
@@ -180,7 +181,7 @@ class RunnerReconfigure : public FleetTest {
     double pictures;
   };
   std::vector<Dropped> dropped_;
-  std::map<std::pair<std::string, std::string>, std::pair<WallTime, double>> counted_;  // by camera and worker
+  std::map<std::pair<std::string, int>, std::pair<WallTime, double>> counted_;  // by camera and worker
   Duration stalled_when_seen_{};
   Duration stalled_before_{};  // `add`
 };

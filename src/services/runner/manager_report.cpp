@@ -48,17 +48,25 @@ json::object Manager::state() const {
     const json::value* found = state.is_object() ? state.get_object().if_contains(name) : nullptr;
     return found != nullptr && found->is_number() ? found->to_number<double>() : 0.0;
   };
-  for (const auto& [number, worker] : workers_) {
+  for (const auto& [shard, worker] : speaking(s)) {
     delivering += count(worker->state, "delivering");
     looked_at += count(worker->state, "pipeline_fps");
+  }
+  std::map<std::string, WorkerNumber, std::less<>> speaker;
+  for (const CameraView& view : s.cameras) speaker[view.camera.str()] = view.worker;
+  for (const auto& [number, worker] : workers_) {
     published += count(worker->state, "published");
     json::object about{{"shard_id", worker->shard}, {"pid", worker->pid()}, {"cameras", 0}};
     const json::value* cameras = worker->state.is_object() ? worker->state.get_object().if_contains("cameras") : nullptr;
     if (cameras != nullptr && cameras->is_array()) {
       about.at("cameras") = cameras->get_array().size();
-      for (const json::value& each : cameras->get_array())
-        if (each.is_object() && each.get_object().contains("camera_uuid"))
-          seen[each.get_object().at("camera_uuid").get_string()] = each;
+      for (const json::value& each : cameras->get_array()) {
+        const json::value* id = each.is_object() ? each.get_object().if_contains("camera_uuid") : nullptr;
+        if (id == nullptr || !id->is_string()) continue;
+        auto speaks = speaker.find(std::string_view(id->get_string()));
+        bool its_own = speaks != speaker.end() && speaks->second == number;
+        if (its_own || !seen.contains(id->get_string())) seen[id->get_string()] = each;
+      }
     }
     workers.push_back(std::move(about));
   }
@@ -68,6 +76,7 @@ json::object Manager::state() const {
     if (const json::value* worker = seen.if_contains(view.camera.str())) camera = worker->get_object();
     camera["phase"] = phase_name(view.phase);
     camera["alone"] = view.alone;
+    if (auto worker = workers_.find(view.worker); worker != workers_.end()) camera["pid"] = worker->second->pid();
     if (view.shard >= 0) camera["shard_id"] = fmt::format("shard-{}", view.shard);
     if (view.version.n != 0) camera["lease_version"] = view.version.n;
     if (view.valid_until != Instant{}) camera["lease_valid_s"] = seconds(view.valid_until - now);

@@ -234,19 +234,31 @@ CameraId Manager::culprit(const WorkerProcess& worker) const {
   return camera != nullptr && camera->is_string() ? CameraId::trusted(std::string(camera->get_string())) : CameraId();
 }
 
+// Green has blue's name while it stands by, and nothing to say yet: blue answers to it until its last camera has moved.
+std::map<std::string, Manager::WorkerPtr> Manager::speaking(const Summary& now) const {
+  std::set<WorkerNumber> speak;
+  for (const CameraView& camera : now.cameras) speak.insert(camera.worker);
+  std::map<std::string, WorkerPtr> out;
+  for (const auto& [number, worker] : workers_) {
+    if (!worker->control || worker->ended) continue;
+    WorkerPtr& answers = out[worker->shard];
+    if (!answers || (speak.contains(number) && !speak.contains(answers->number))) answers = worker;
+  }
+  return out;
+}
+
 std::vector<Manager::WorkerAddress> Manager::workers() const {
   std::vector<WorkerAddress> out;
-  for (const auto& [number, worker] : workers_)
-    if (worker->control && !worker->ended) out.push_back({worker->shard, worker->url});
+  for (const auto& [shard, worker] : speaking(brain_.summary())) out.push_back({shard, worker->url});
   return out;
 }
 
 asio::awaitable<Result<net::ClientResponse>> Manager::ask_worker(std::string shard, std::string path) {
-  for (auto it = workers_.rbegin(); it != workers_.rend(); ++it) {
-    WorkerPtr worker = it->second;
-    if (worker->shard == shard && worker->control) co_return co_await worker->get(std::move(path), control_token_, 3s);
-  }
-  co_return Error{Errc::not_found, "no_worker", "there is no worker for that shard"};
+  auto all = speaking(brain_.summary());
+  auto found = all.find(shard);
+  if (found == all.end()) co_return Error{Errc::not_found, "no_worker", "there is no worker for that shard"};
+  WorkerPtr worker = found->second;
+  co_return co_await worker->get(std::move(path), control_token_, 3s);
 }
 
 }  // namespace weir::runner

@@ -66,8 +66,9 @@ class Manager {
     std::string shard;
     std::string url;
   };
+  // One for each shard: of two that share one during a rollout the one that speaks.
   std::vector<WorkerAddress> workers() const;
-  // A worker's answer to GET `path`.
+  // Its answer to GET `path`.
   boost::asio::awaitable<Result<net::ClientResponse>> ask_worker(std::string shard, std::string path);
 
  private:
@@ -88,6 +89,7 @@ class Manager {
   Result<Told> read_told(const Tell& message, const net::ClientResponse& answer) const;
   json::object shard_document(const StartWorker& order) const;
   CameraId culprit(const WorkerProcess& worker) const;
+  std::map<std::string, WorkerPtr> speaking(const Summary& now) const;  // by shard
 
   void tell_workers_the_bus();
   boost::asio::awaitable<void> tell_the_bus(WorkerPtr worker);
