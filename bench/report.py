@@ -93,7 +93,8 @@ class Report:
         folder = pathlib.Path(self.root, "bench", "results")
         folder.mkdir(exist_ok=True)
         path = folder / f"{self.name}.json"
-        whole = {"name": self.name, "machine": machine(dict.fromkeys(self.parts)), "measures": self.measures + self.others(path)}
+        whole = {"name": self.name, "machine": machine(dict.fromkeys(self.parts)), "commit": self.commit,
+                 "measures": self.measures + self.others(path)}
         draft = path.with_suffix(".tmp")
         draft.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
         draft.replace(path)
