@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <fstream>
 #include <regex>
-#include <span>
+#include <set>
 #include <utility>
 
 namespace weir::test {
@@ -55,6 +55,19 @@ void expect_text_format(const std::string& text) {
 bool has_sample(const std::string& text, const std::string& name) {
   return ("\n" + text).find("\n" + name + "{") != std::string::npos ||
          ("\n" + text).find("\n" + name + " ") != std::string::npos;
+}
+
+// The names under which Prometheus keeps what the page shows.
+std::set<std::string> families(const Reply& page) {
+  static const std::regex type(R"(# TYPE (\S+) (\S+))");
+  EXPECT_EQ(page.status, 200) << page.text;
+  std::set<std::string> names;
+  std::istringstream lines(page.text);
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);)
+    if (std::regex_match(line, match, type)) names.insert(match[1].str() + (match[2] == "histogram" ? "_bucket" : ""));
+  EXPECT_GT(names.size(), 5u) << page.text;
+  return names;
 }
 
 TEST_F(RunnerObserve, HeartbeatsEverySecond_SummariesEveryFive) {
@@ -166,10 +179,11 @@ TEST_F(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
   std::string program = part("bin/prometheus");
   if (program.empty()) GTEST_SKIP() << "Debian's prometheus could not be fetched";
   std::string folder = fleet_->folder().path();
-  std::string runner_url = runner().url();
+  std::string plane_url = fleet_->plane().url();
   std::ofstream(folder + "/prometheus.yml")
       << "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: weir\n  http_sd_configs:\n  - {url: '"
-      << runner_url << "/sd/prometheus', refresh_interval: 1s}\n";
+      << runner().url() << "/sd/prometheus', refresh_interval: 1s}\n- job_name: weir-control-plane\n  static_configs:\n"
+      << "  - targets: ['" << plane_url.substr(plane_url.find("//") + 2) << "']\n";
   int port = free_port();
   std::string line = fmt::format(
       "exec {} --config.file={}/prometheus.yml --storage.tsdb.path={}/prometheus "
@@ -181,14 +195,10 @@ TEST_F(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
     ::_exit(127);
   }
   break_camera();
-  auto query = [&](const std::string& name) -> boost::json::array {
-    Reply reply = get_from(fmt::format("http://127.0.0.1:{}", port), "/api/v1/query?query=" + name);
-    return reply.body.is_object() && reply.status == 200 ? reply.body.at("data").at("result").as_array()
-                                                         : boost::json::array();
+  auto ask = [&](const std::string& target) {
+    Reply reply = get_from(fmt::format("http://127.0.0.1:{}", port), "/api/v1/" + target);
+    return reply.body.is_object() && reply.status == 200 ? reply.body.at("data") : boost::json::value();
   };
-  auto knows = [&](const std::string& name) { return !query(name).empty(); };
-  for (const auto& names : {std::span<const char* const>(kRunnerMetrics), std::span<const char* const>(kWorkerMetrics)})
-    for (const char* name : names) EXPECT_TRUE(eventually(20s, [&] { return knows(name); })) << name;
   Reply found;
   EXPECT_TRUE(eventually(10s,
                          [&] {
@@ -196,11 +206,24 @@ TEST_F(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
                            return found.body.is_array() && found.body.get_array().size() == 3;
                          }))
       << "the runner, its worker and the idle one: " << found.text;
+  std::set<std::string> wanted = families(get_from(plane_url, "/metrics"));
+  for (const auto& target : found.body.is_array() ? found.body.as_array() : boost::json::array())
+    wanted.merge(families(runner().get(std::string(target.at("labels").at("__metrics_path__").as_string()))));
+  wanted.insert("owner_changes_total");
+  wanted.insert(std::begin(kRunnerMetrics), std::end(kRunnerMetrics));
+  wanted.insert(std::begin(kWorkerMetrics), std::end(kWorkerMetrics));
+  EXPECT_TRUE(eventually(20s, [&] {
+    boost::json::value known = ask("label/__name__/values");
+    if (known.is_array())
+      for (const auto& name : known.as_array()) wanted.erase(std::string(name.as_string()));
+    return wanted.empty();
+  })) << "not known to it: " << fmt::format("{}", fmt::join(wanted, " "));
   boost::json::array up;
   EXPECT_TRUE(eventually(10s, [&] {
-    up = query("up");
+    boost::json::value answer = ask("query?query=up");
+    up = answer.is_object() ? answer.at("result").as_array() : boost::json::array();
     auto is_up = [](const auto& each) { return each.at("value").at(1) == "1"; };
-    return up.size() == 3 && std::ranges::all_of(up, is_up);
+    return up.size() == 4 && std::ranges::all_of(up, is_up);
   })) << boost::json::serialize(up);
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
