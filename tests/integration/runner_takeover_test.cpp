@@ -1,5 +1,6 @@
 // How long a camera is dark after a kill, from the kill to the new owner's STREAMING, and what a restart may not do.
 // The bounds are generous here; distributions are the benchmark's.
+#include "fault_proxy.hpp"
 #include "fleet.hpp"
 #include "stall.hpp"
 
@@ -7,7 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -182,6 +185,61 @@ TEST_P(RunnerTakeoverOnSqlite, KilledRunnerStartedAgainDuringAnOutage_StreamsWhe
   fleet_->plane().start();
   EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   EXPECT_TRUE(runner.logged("\"event\":\"runner.will\""));
+}
+
+// Those whose parent died are this process's meanwhile, so that it hears how they ended.
+class Orphans {
+ public:
+  Orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  ~Orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  Orphans(const Orphans&) = delete;
+  // -1 where it did not end, or not by itself.
+  static int exit_code(int pid) {
+    int status = -1;
+    eventually(10s, [&] { return ::waitpid(pid, &status, WNOHANG) == pid; });
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+};
+
+TEST_P(RunnerTakeoverOnSqlite, KilledParent_ItsManagerAndWorkersEnd_AndAStartInItsFolderStreamsAtOnce) {
+  start(2, {"--lease-ttl-s", "20", "--lease-renew-interval-s", "2"});
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  Orphans orphans;
+  std::vector<int> workers = runner.workers();
+  int manager = runner.manager();
+  ASSERT_GT(manager, 0);
+  ASSERT_FALSE(workers.empty());
+  auto times = dark(
+      [&] {
+        signal_all({runner.parent()}, SIGKILL);
+        EXPECT_EQ(runner.wait(5s), 128 + SIGKILL);
+        runner.start();
+      },
+      30s);
+  expect_below("killed parent", {times}, 6);
+  EXPECT_EQ(orphans.exit_code(manager), 70);
+  for (int worker : workers) EXPECT_EQ(orphans.exit_code(worker), 70) << "a worker";
+  EXPECT_TRUE(runner.logged("\"event\":\"runner.parent_gone\"")) << runner.log();
+  fleet_->history().expect_one_voice();
+}
+
+TEST_P(RunnerTakeoverOnSqlite, KilledManagerWhileTheControlPlaneIsSilent_TheParentAsksForATtl_AndEndsWithAnError) {
+  constexpr double kTtl = 3, kLastAnswer = 1;  // what it asked for last, it waits for
+  start(1, {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1"});
+  FaultProxy proxy(fleet_->plane().url());
+  Runner& runner = fleet_->add("r1", {}, proxy.url());
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  proxy.black_hole();
+  Instant killed = boot_now();
+  signal_all({runner.manager()}, SIGKILL);
+  int code = runner.wait(20s);
+  double took = seconds(boot_now() - killed);
+  EXPECT_TRUE(code > 0 && code < 128) << code;
+  EXPECT_GE(took, kTtl);
+  EXPECT_TRUE(within(took, kTtl + kLastAnswer + 2, stalled_before_));
+  EXPECT_TRUE(runner.logged("\"event\":\"runner.will_failed\"")) << runner.log();
+  EXPECT_TRUE(std::ranges::all_of(runner.processes(), ended)) << runner.log();
 }
 
 TEST_P(RunnerTakeoverOnSqlite, CopiedStateFolder_SpeaksForNobodyElse) {
