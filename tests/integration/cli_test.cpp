@@ -49,13 +49,21 @@ Ran weir(const TempDir& folder, const std::vector<std::string>& words, const std
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(out), file_text(err)};
 }
 
-// `weir up` in the background, in a state folder of its own.
+// As in another terminal: what is run next is run in `folder`, and knows no other place from its environment.
+void enter(const TempDir& folder) {
+  if (::chdir(folder.path().c_str()) != 0) ::_exit(126);
+  for (const char* name : {"WEIR_URL", "WEIR_TOKEN", "STATE_DIR", "CONTROL_PLANE_URL"}) ::unsetenv(name);
+}
+
+// `weir up` in the background, in a state folder of its own; one that is not `named` is where it is without a flag.
 class Up {
  public:
-  explicit Up(const TempDir& folder, std::vector<std::string> more = {}) : state_(folder.path() + "/state") {
+  explicit Up(const TempDir& folder, std::vector<std::string> more = {}, bool named = true)
+      : state_(folder.path() + (named ? "/state" : "/.weir")) {
     std::string out = folder.path() + "/up.out", err = folder.path() + "/up.err";
     std::filesystem::remove(out);  // what an earlier one said is not its word
-    more.insert(more.begin(), {WEIR_BINARY, "up", "--state-dir", state_, "--listen", "127.0.0.1:0"});
+    more.insert(more.begin(), {WEIR_BINARY, "up", "--listen", "127.0.0.1:0"});
+    if (named) more.insert(more.end(), {"--state-dir", state_});
     std::vector<char*> argv;
     for (std::string& word : more) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -63,6 +71,7 @@ class Up {
     if (pid_ == 0) {
       (void)!::freopen(out.c_str(), "w", stdout);
       (void)!::freopen(err.c_str(), "w", stderr);
+      enter(folder);
       ::execv(argv[0], argv.data());
       ::_exit(127);
     }
@@ -425,6 +434,40 @@ TEST(Cli, Follower_OutlivesARestartOfUp) {
   int status = -1;
   EXPECT_TRUE(eventually(10s, [&] { return ::waitpid(follower, &status, WNOHANG) == follower; }));
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(Cli, InTheFolderWhereUpWasStarted_ItIsFound_WithoutAFlagOrAVariable) {
+  TempDir folder;
+  Up up(folder, {}, false);
+  std::string out = folder.path() + "/followed";
+  int follower = ::fork();
+  if (follower == 0) {
+    (void)!::freopen(out.c_str(), "w", stdout);
+    ::dup2(1, 2);
+    enter(folder);
+    ::execl(WEIR_BINARY, WEIR_BINARY, "events", "--follow", "camera.#", nullptr);
+    ::_exit(127);
+  }
+  auto done = [&](const std::string& command) {
+    Ran ran = weir(folder, words_of(command));
+    EXPECT_EQ(ran.code, 0) << command << ": " << ran.err;
+    return ran.out;
+  };
+  done("tenant add t1");
+  done("site add s1 --tenant t1");
+  int cameras = 0;
+  EXPECT_TRUE(eventually(20s, [&] {
+    done(fmt::format("camera add --tenant t1 --site s1 --id cam-{} rtsp://camera.example/1", ++cameras));
+    return HasFailure() || has(file_text(out), "camera.created.t1.s1.cam-");
+  })) << file_text(out);
+  EXPECT_TRUE(has(done("camera list"), "cam-1"));
+  EXPECT_NE(done("lease list"), "");
+  EXPECT_TRUE(eventually(10s, [&] { return HasFailure() || has(done("node list"), "local"); }));
+  EXPECT_TRUE(has(done("status"), fmt::format("cameras        {0} enabled of {0}", cameras)));
+  ::kill(follower, SIGINT);
+  int status = -1;
+  EXPECT_TRUE(eventually(10s, [&] { return ::waitpid(follower, &status, WNOHANG) == follower; }));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << file_text(out);
 }
 
 TEST_F(CliUp, OfSeveralAddresses_TheOneThatAnswersIsAsked) {
