@@ -61,6 +61,8 @@ TEST_P(AnnouncementsApi, WhatHappensToLeases_IsTold_ExpiriesIncluded) {
       << last_;
   // Nobody renews: it runs out, and whoever hears that can take it at once.
   EXPECT_TRUE(told("/v1/leases/events", {"lease.expired cam-1 r1"})) << last_;
+  auto logged = [&] { return process().log().find(R"("runner_id":"r1","leases":1)") != std::string::npos; };
+  EXPECT_TRUE(eventually(2s, logged)) << process().log();
   acquire(*second_, "r2", 1);
   ASSERT_EQ(admin_->post("/v1/leases/camera/cam-1/revoke").status, 200);
   EXPECT_TRUE(told("/v1/leases/events", {"lease.expired cam-1 r1", "lease.stolen cam-1 r2", "lease.revoked cam-1 r2"}))

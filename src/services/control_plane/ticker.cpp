@@ -6,6 +6,8 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
 
+#include <map>
+
 namespace weir::control_plane {
 
 namespace asio = boost::asio;
@@ -64,11 +66,19 @@ asio::awaitable<void> announce_expiries(Plane& plane) {
   constexpr int kStep = 500;
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
   co_await asio::this_coro::throw_if_cancelled(false);
+  std::map<RunnerId, int> unrenewed;
   while (!co_await cancelled()) {
     auto expired = co_await plane.leases.take_expired(kStep);
     if (expired)
-      for (const lease::LeaseRow& row : *expired) plane.announcer.lease(change_of("expired", row));
+      for (const lease::LeaseRow& row : *expired) {
+        plane.announcer.lease(change_of("expired", row));
+        ++unrenewed[row.owner.runner];
+      }
     if (expired && expired->size() == kStep) continue;
+    for (const auto& [runner, leases] : std::exchange(unrenewed, {}))
+      log::warn("lease.expired", "a runner did not renew its leases in time; others may take the cameras")
+          .with("runner_id", runner)
+          .with("leases", leases);
     if (co_await cancelled()) co_return;
     co_await plane.clock.wait(kExpiryEvery);
   }
