@@ -171,8 +171,11 @@ TEST_F(RunnerOrders, Filters_GiveEachRunnerItsTenantOrSite_AndARestartInAnOutage
   site.start();
   EXPECT_TRUE(eventually(5s, [&] { return site.logged("\"event\":\"runner.waiting\""); })) << site.log();
   EXPECT_TRUE(site.logged("1 cameras were known at ")) << site.log();
+  EXPECT_TRUE(eventually(5s, [&] { return tenant.logged("\"event\":\"plane.away\""); })) << tenant.log();
+  EXPECT_FALSE(tenant.logged("plane.back"));
   fleet_->plane().start();
   EXPECT_TRUE(fleet_->all_stream(15s)) << fleet_->report();
+  EXPECT_TRUE(eventually(5s, [&] { return tenant.logged("\"event\":\"plane.back\""); })) << tenant.log();
 }
 
 }  // namespace

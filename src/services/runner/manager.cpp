@@ -114,6 +114,7 @@ asio::awaitable<void> Manager::ask_leases(AskLeases ask) {
   for (const lease::Question& question : ask.questions) batch.asks.push_back(question.ask);
   Instant asked = clock_.now();
   auto answers = co_await plane_.apply(std::move(batch));
+  watch_.note("leases", answers, clock_.now());
   metrics_.histogram("weir_runner_lease_seconds", "How long the control plane took to answer about leases",
                      net::Metrics::latency_buckets()).observe(seconds(clock_.now() - asked));
   if (!answers) {
@@ -148,6 +149,7 @@ asio::awaitable<void> Manager::report_crash(CameraId camera) {
 
 // Registers until it is heard; the rest waits for it, because the last will must be in place before the first lease.
 asio::awaitable<void> Manager::join() {
+  std::map<std::string, Instant> said;  // the reasons, and when
   for (int attempt = 0; !code_; ++attempt) {
     Runner self = settings_.self;
     self.boot = owner_.boot;
@@ -166,7 +168,11 @@ asio::awaitable<void> Manager::join() {
       brain_ = Brain(brain_.policy(), owner_.boot, owner_.runner, random_seed());
       continue;
     }
-    if (attempt == 0) explain_outage(registered.error());
+    Instant& last = said[registered.error().reason];
+    if (last == Instant{} || clock_.now() - last >= 1min) {
+      last = clock_.now();
+      explain_outage(registered.error());
+    }
     if (stopping_) {
       code_ = 0;
       ended_.cancel();
@@ -209,6 +215,7 @@ asio::awaitable<void> Manager::beat() {
                       {"draining", summary.draining}};
     spawn([](Manager* self, json::object beat_body) -> asio::awaitable<void> {
       auto flags = co_await self->plane_.heartbeat(self->owner_.runner, std::move(beat_body));
+      self->watch_.note("heartbeat", flags, self->clock_.now());
       if (flags) self->feed(FlagsHeard{flags->cordoned, flags->drain, flags->capacity, flags->spare});
       self->check_known(flags);
     }(this, std::move(body)), "heartbeat");
@@ -285,6 +292,7 @@ asio::awaitable<void> Manager::list_cameras() {
   while (!code_) {
     changed_meanwhile_ = false;
     auto cameras = co_await plane_.desired(settings_.filter);
+    watch_.note("cameras", cameras, clock_.now());
     if (cameras) {
       remember_cameras(*cameras);
       CamerasListed listed;

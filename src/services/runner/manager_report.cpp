@@ -117,7 +117,9 @@ void Manager::explain_outage(const Error& why) {
       known = fmt::format("{} cameras were known at {}", cameras->get_array().size(), std::string_view(when->get_string()));
   }
   log::warn("runner.waiting",
-            fmt::format("the control plane does not answer ({}); nothing can be started without its leases; {}", why.message, known));
+            fmt::format("the control plane {} ({}); nothing can be started without its leases; {}", what_it_does(why),
+                        why.message, known))
+      .with("error_code", why.reason);
 }
 
 }  // namespace weir::runner

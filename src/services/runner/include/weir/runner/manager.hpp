@@ -12,6 +12,7 @@
 #include "weir/ports/event_bus.hpp"
 #include "weir/ports/process_host.hpp"
 #include "weir/runner/brain.hpp"
+#include "weir/runner/plane_watch.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -126,6 +127,7 @@ class Manager {
   boost::asio::steady_timer time_, cameras_due_, ended_;
   bool registered_ = false, stopping_ = false;
   int beats_unknown_ = 0;            // heartbeats in a row to a control plane that does not know this runner
+  PlaneWatch watch_;
   std::optional<int> code_;
   json::array happened_;   // the last things worth a look
   Instant holders_due_{};  // not listed again before
