@@ -111,6 +111,9 @@ TEST_P(RunnerDrain, Soft_HandsEverythingOver_AndTheRunnerStaysWithoutCameras_Unt
   Runner& r1 = fleet_->runner("r1");
   EXPECT_TRUE(eventually(20s, [&] { return r1.workers().empty(); })) << fleet_->report();
   EXPECT_EQ(r1.told()["owned"], 0);
+  EXPECT_TRUE(eventually(5s, [&] { return r1.logged("\"event\":\"runner.drained\""); })) << r1.log();
+  drain("none");
+  EXPECT_TRUE(eventually(5s, [&] { return r1.logged("\"event\":\"runner.drain_ended\""); })) << r1.log();
   signal_all({r1.parent()}, SIGTERM);
   EXPECT_EQ(r1.wait(5s), 0) << r1.log();
   expect_batches_of_two(1500ms);

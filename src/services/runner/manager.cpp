@@ -158,8 +158,7 @@ asio::awaitable<void> Manager::join() {
       settings_.on_will(owner_.boot, registered->will);
       registered_ = true;
       log::info("runner.joined", "the control plane knows this runner").with("boot_id", owner_.boot);
-      const RunnerFlags& flags = registered->flags;
-      feed(FlagsHeard{flags.cordoned, flags.drain, flags.capacity, flags.spare});
+      hear(registered->flags);
       co_return;
     }
     // An earlier attempt arrived and its answer was lost, the will with it: nothing is held yet, so another boot begins.
@@ -216,7 +215,7 @@ asio::awaitable<void> Manager::beat() {
     spawn([](Manager* self, json::object beat_body) -> asio::awaitable<void> {
       auto flags = co_await self->plane_.heartbeat(self->owner_.runner, std::move(beat_body));
       self->watch_.note("heartbeat", flags, self->clock_.now());
-      if (flags) self->feed(FlagsHeard{flags->cordoned, flags->drain, flags->capacity, flags->spare});
+      if (flags) self->hear(*flags);
       self->check_known(flags);
     }(this, std::move(body)), "heartbeat");
     if (!bus_token_.empty()) {
@@ -230,6 +229,17 @@ asio::awaitable<void> Manager::beat() {
     next = std::max(next + settings_.heartbeat, clock_.now());
     co_await clock_.wait_until(next);
   }
+}
+
+// A drain has an end that somebody waits for, before the host is switched off.
+void Manager::hear(const RunnerFlags& flags) {
+  feed(FlagsHeard{flags.cordoned, flags.drain, flags.capacity, flags.spare});
+  bool ordered = flags.drain != DrainMode::none;
+  if (std::exchange(drain_ordered_, ordered) && !ordered)
+    log::info("runner.drain_ended", "the order to drain was taken back");
+  bool empty = ordered && !stopping_ && workers_.empty() && !brain_.summary().draining;
+  if (empty && !drained_) log::info("runner.drained", "no camera and no worker is left: this host may be switched off");
+  drained_ = ordered && (drained_ || empty);
 }
 
 // Deleted from the list while it was away: what it takes nobody could see or drain. It begins anew under another boot.

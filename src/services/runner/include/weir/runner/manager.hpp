@@ -104,6 +104,7 @@ class Manager {
   boost::asio::awaitable<void> learn_holders();
   boost::asio::awaitable<void> follow(std::string pattern);
   void hear(const DeliveredEvent& event);
+  void hear(const RunnerFlags& flags);
   void record(const Note& note);
   void measure();
   void remember_cameras(const std::vector<DesiredCamera>& cameras);
@@ -126,6 +127,7 @@ class Manager {
   bool changed_meanwhile_ = false;   // the cameras, since they were last asked for
   boost::asio::steady_timer time_, cameras_due_, ended_;
   bool registered_ = false, stopping_ = false;
+  bool drain_ordered_ = false, drained_ = false;
   int beats_unknown_ = 0;            // heartbeats in a row to a control plane that does not know this runner
   PlaneWatch watch_;
   std::optional<int> code_;
