@@ -47,6 +47,16 @@ std::optional<Name> name_of(int folder) {
   if (!name) return {};
   return *name;
 }
+std::string camera_of(const Log& log) {
+  auto name = name_of(log.folder());
+  return name ? name->camera : std::string();
+}
+void say_lost(const Log& log) {
+  if (log.lost() == 0) return;
+  log::warn("spool.lost", "events were lost because the spool was full")
+      .with("camera_uuid", camera_of(log))
+      .with("events", log.lost());
+}
 Status write_name(int folder, const CameraId& camera, const lease::Tenure& tenure) {
   Name name{camera.str(), tenure.boot.str(), tenure.grant.n};
   return replace_small(folder, kName, json::to_text(json::write_value(name)));
@@ -133,6 +143,7 @@ Result<FileSpool::Logs::iterator> FileSpool::find(const CameraId& camera, const 
 }
 
 void FileSpool::remove(Logs::iterator at) {
+  say_lost(at->second);
   counts_.bytes -= at->second.bytes();
   at->second.remove();
   logs_.erase(at);
@@ -179,7 +190,11 @@ bool FileSpool::append(const CameraId& camera, const lease::Tenure& tenure, cons
 }
 
 void FileSpool::forget_oldest(Log& log) {
+  bool full_before = log.lost() > 0;
   change(log, [&] { counts_.overflowed += log.drop_oldest(); });
+  if (!full_before && log.lost() > 0)
+    log::warn("spool.full", "the spool is full: the oldest events are lost until it has room again")
+        .with("camera_uuid", camera_of(log));
 }
 
 void FileSpool::make_room(Log& log, size_t bytes) {
@@ -211,6 +226,7 @@ void FileSpool::close(const CameraId& camera, const lease::Tenure& tenure) {
   auto at = logs_.find(folder_name(camera, tenure));
   if (at == logs_.end()) return;
   if (int code = at->second.sync(); code != 0) refuse(disk_error("flush", code));
+  say_lost(at->second);
   counts_.bytes -= at->second.bytes();
   logs_.erase(at);
 }

@@ -1,5 +1,6 @@
 #include "testing.hpp"
 
+#include "log_lines.hpp"
 #include "record.hpp"
 
 #include <sys/stat.h>
@@ -178,6 +179,24 @@ TEST(FileSpool, BoundOfACamera_ForgetsItsOldest_AndCounts) {
   EXPECT_EQ(kept.size() + spool->counts().overflowed, 500u);
   EXPECT_EQ(kept, numbered(500 - static_cast<int>(kept.size()), 500));
   EXPECT_GT(kept.size(), 30u);
+}
+
+TEST(FileSpool, WhatAFullSpoolLoses_IsSaidOnceWhileItIsFull_AndCountedWhenItIsEmpty) {
+  TempDir folder;
+  test::LogLines log;
+  auto spool = opened(folder, {.camera_bytes = 10'000, .segment_bytes = 1'000});
+  append(*spool, 0, 20);
+  EXPECT_EQ(log.all(), "");
+  append(*spool, 20, 500);
+  EXPECT_EQ(log.count("\"event\":\"spool.full\""), 1u) << log.all();
+  EXPECT_EQ(log.count(fmt::format("\"camera_uuid\":\"{}\"", kCamera)), 1u) << log.all();
+  drained(*spool);
+  auto last = log.with("\"event\":\"spool.lost\"");
+  ASSERT_EQ(last.size(), 1u) << log.all();
+  EXPECT_NE(last[0].find(fmt::format("\"events\":{}", spool->counts().overflowed)), std::string::npos) << last[0];
+  append(*spool, 0, 20);
+  drained(*spool);
+  EXPECT_EQ(log.count("spool."), 2u) << "nothing more was lost\n" << log.all();
 }
 
 TEST(FileSpool, BoundOfAll_ForgetsTheOldestOfTheLargest) {

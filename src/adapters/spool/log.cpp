@@ -225,6 +225,7 @@ std::uint64_t Log::drop_oldest() {
   if (segments_.empty()) return 0;
   std::uint64_t lost = end_of_first() - read_;
   leave_first(end_of_first());
+  lost_ += lost;
   return lost;
 }
 

@@ -25,6 +25,7 @@ class Log {
   std::uint64_t advance(std::uint64_t to);
   // Forgets the oldest segment; the number of events lost by it.
   std::uint64_t drop_oldest();
+  std::uint64_t lost() const { return lost_; }  // all of those
   int sync();
   // Removes the folder; the log is over.
   void remove() { remove_folder(folder_.get(), path_); }
@@ -67,6 +68,7 @@ class Log {
   std::vector<std::uint64_t> ends_;  // where the events of the last page end
   std::uint64_t bytes_ = 0;
   std::uint64_t damaged_ = 0;
+  std::uint64_t lost_ = 0;
   std::optional<WallTime> newest_;
   Fd writer_;  // of the last segment; none: the next append starts one
   Fd reader_;  // of the first segment
