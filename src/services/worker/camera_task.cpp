@@ -111,7 +111,7 @@ void CameraTask::State::say(const restart::StreamError& error, Duration delay) {
   status->update([&](CameraView& view) {
     ++view.errors;
     view.error = error;
-    view.retry_in = delay;
+    view.retry_at = boot_now() + delay;
   });
   parts.reporter.failed(*newest(), error, delay);
 }

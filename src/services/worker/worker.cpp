@@ -212,15 +212,15 @@ json::object Worker::describe(const Camera& camera, Instant now) const {
                    {"dials", v.dials},
                    {"errors", v.errors}};
   out["last_frame_age_s"] = v.last_frame ? rounded(seconds(now - *v.last_frame)) : json::value(nullptr);
-  auto trouble = [&](const restart::StreamError& error, Duration retry_in) {
+  auto trouble = [&](const restart::StreamError& error, Instant retry_at) {
     out["error"] = json::object{{"code", restart::to_string(error.code)},
                                 {"detail", error.detail},
-                                {"retry_in_ms", retry_in.count() / 1000}};
+                                {"retry_in_ms", std::max(Duration(0), retry_at - now) / 1ms}};
   };
   if (v.state != StreamState::streaming) {
-    if (v.error) trouble(*v.error, v.retry_in);
+    if (v.error) trouble(*v.error, v.retry_at);
   } else if (v.blind) {
-    trouble(*v.blind, std::max(Duration(0), v.model_retry_at - now));
+    trouble(*v.blind, v.model_retry_at);
   }
   if (v.detected_at) {
     json::array seen;

@@ -61,16 +61,14 @@ TEST_F(WorkerTest, ModelThatFailsAgainAfterItWorked_IsReportedAgain) {
 
 TEST_F(WorkerTest, FailuresOfOneKind_DoNotDelayTheNextTryAfterAnother) {
   using enum StreamErrorCode;
-  fake("a")->refusals = {rtsp_protocol, rtsp_protocol, tcp_refused, rtsp_protocol};
+  fake("a")->refusals = {std::nullopt, rtsp_protocol, tcp_refused, rtsp_protocol};
   make({source("a")});
-  auto delay = [&](int dials, std::string_view code) {
-    json::object found;
-    bool failed = eventually(10s, [&] {
-      found = about("a");
-      return found["dials"].as_int64() == dials && found.contains("error") && found["errors"].as_int64() == dials;
-    });
-    if (!failed || found["error"].at("code").as_string() != code) return -1.0;
-    return found["error"].at("retry_in_ms").to_number<double>() / 1000;
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  fake("a")->up = false;  // the first failure
+  auto delay = [&](int failure, std::string_view code) {
+    if (!eventually(10s, [&] { return heard("stream.error.t.s.a") >= failure; })) return -1.0;
+    json::value said = payload("stream.error.t.s.a", failure - 1);
+    return said.at("code").as_string() == code ? said.at("retry_in_ms").to_number<double>() / 1000 : -1.0;
   };
   double second = delay(2, "RTSP_PROTOCOL");
   EXPECT_GT(second, 0.7) << "grows from 0.5 s to 1 s";
@@ -78,6 +76,16 @@ TEST_F(WorkerTest, FailuresOfOneKind_DoNotDelayTheNextTryAfterAnother) {
   EXPECT_GT(refused, 0.7);
   EXPECT_LE(refused, 1.0) << "the first of its kind";
   EXPECT_GT(delay(4, "RTSP_PROTOCOL"), 1.5) << "the third of its kind, though another came between";
+}
+
+TEST_F(WorkerTest, TimeUntilTheNextTry_IsWhatIsLeftOfIt) {
+  fake("a")->refusals = {StreamErrorCode::rtsp_auth_failed};
+  make({source("a")});
+  auto left_ms = [&] { return about("a")["error"].at("retry_in_ms").as_int64(); };
+  ASSERT_TRUE(eventually(10s, [&] { return about("a").contains("error"); }));
+  std::int64_t before = left_ms();
+  EXPECT_GT(before, 3000);
+  EXPECT_TRUE(eventually(5s, [&] { return left_ms() < before - 200; }));
 }
 
 TEST_F(WorkerTest, PicturesThatArriveOutOfTheirOrder_AreAllLookedAt_WhereMaxFpsAllowsThem) {

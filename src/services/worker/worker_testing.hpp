@@ -229,6 +229,12 @@ class WorkerTest : public ::testing::Test {
       return e.routing_key == key && e.payload.find(text) != std::string::npos;
     }));
   }
+  json::value payload(std::string_view key, int nth) {
+    std::lock_guard guard(mutex_);
+    for (const OutgoingEvent& e : heard_)
+      if (e.routing_key == key && nth-- == 0) return *json::parse_text(e.payload);
+    return nullptr;
+  }
 
  private:
   // Hands on what the fenced fake would accept; it runs on the publisher's thread.

@@ -40,7 +40,7 @@ struct CameraView {
   std::string decoding = {};           // "full", "keyframes"
   double keyframe_interval_s = 0;      // 0: unknown
   std::optional<restart::StreamError> error = {};
-  Duration retry_in{};
+  Instant retry_at{};
   std::optional<restart::StreamError> blind = {};  // its stream is there, its model fails
   Instant model_retry_at{};
   std::vector<Detection> detections = {};
