@@ -10,6 +10,7 @@
 #include "weir/restart/retry_policy.hpp"
 #include "weir/worker/crash_record.hpp"
 #include "weir/worker/pulse.hpp"
+#include "weir/worker/repeats.hpp"
 
 #include <pthread.h>
 
@@ -56,6 +57,7 @@ struct CameraTask::State {
   std::atomic<std::int64_t> frames = 0;  // received so far, also on former connections
   // Its thread only.
   bool said_any = false;
+  Repeats repeats;
   bool substream = false;                          // which stream is dialled
   Instant substream_from{};                        // not before
   bool substream_known = false;                    // the last pictures were its own
@@ -104,16 +106,18 @@ void CameraTask::State::set_state(StreamState state) {
     view.state = state;
     if (state == StreamState::streaming) view.error.reset();
   });
+  if (state == StreamState::streaming) repeats.succeeded();
   if (edge) parts.reporter.state_changed(*newest(), state, status->view(boot_now()));
 }
 
 void CameraTask::State::say(const restart::StreamError& error, Duration delay) {
+  Instant now = boot_now();
   status->update([&](CameraView& view) {
     ++view.errors;
     view.error = error;
-    view.retry_at = boot_now() + delay;
+    view.retry_at = now + delay;
   });
-  parts.reporter.failed(*newest(), error, delay);
+  parts.reporter.failed(*newest(), error, delay, repeats.failed(error.code, now));
 }
 
 void CameraTask::State::use_substream(std::string why) {

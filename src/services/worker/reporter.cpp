@@ -71,7 +71,9 @@ std::shared_ptr<Reporter::Instruments> Reporter::instruments(const CameraId& cam
 }
 
 void Reporter::state_changed(const Source& source, StreamState state, const CameraView& view) {
-  about(log::info("stream.state"), source)
+  // On the way to the next try of a camera that failed: the log has the failure.
+  auto level = view.error ? log::Level::debug : log::Level::info;
+  about(log::Entry(level, "stream.state", {}), source)
       .with("state", to_string(state))
       .with("codec", view.facts.codec)
       .with("width", view.facts.width)
@@ -118,10 +120,12 @@ void Reporter::count_error(const CameraId& camera, std::string_view code) {
       .add();
 }
 
-void Reporter::failed(const Source& source, const restart::StreamError& error, Duration retry_in) {
+void Reporter::failed(const Source& source, const restart::StreamError& error, Duration retry_in, int tries) {
   auto code = restart::to_string(error.code);
   auto retry_in_ms = std::chrono::duration_cast<std::chrono::milliseconds>(retry_in).count();
-  about(log::warn("stream.error", error.detail), source).with("error_code", code).with("retry_in_ms", retry_in_ms);
+  auto level = tries == 0 ? log::Level::debug : log::Level::warn;
+  std::string text = tries > 1 ? fmt::format("still {}, {} tries: {}", code, tries, error.detail) : error.detail;
+  about(log::Entry(level, "stream.error", text), source).with("error_code", code).with("retry_in_ms", retry_in_ms);
   count_error(source.config.camera, code);
   WallTime now = wall_now();
   event::StreamErrorEvent event{.event_id = new_event_id(),

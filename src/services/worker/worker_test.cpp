@@ -1,5 +1,7 @@
 #include "worker_testing.hpp"
 
+#include "log_lines.hpp"
+
 #include "weir/worker/endpoints.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -76,6 +78,18 @@ TEST_F(WorkerTest, FailuresOfOneKind_DoNotDelayTheNextTryAfterAnother) {
   EXPECT_GT(refused, 0.7);
   EXPECT_LE(refused, 1.0) << "the first of its kind";
   EXPECT_GT(delay(4, "RTSP_PROTOCOL"), 1.5) << "the third of its kind, though another came between";
+}
+
+TEST_F(WorkerTest, ACameraThatStaysAway_IsOneFailureInTheLog_AndEveryTryOnTheBus) {
+  test::LogLines log;
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  fake("a")->up = false;
+  ASSERT_TRUE(eventually(10s, [&] { return heard("stream.error.t.s.a", "TCP_REFUSED") == 2; }));
+  EXPECT_EQ(log.count("\"event\":\"stream.error\""), 2u) << "its end, and that it refuses\n" << log.all();
+  EXPECT_EQ(log.count("\"state\":\"CONNECTING\""), 1u) << log.all();
+  EXPECT_EQ(log.count("\"state\":\"DISCONNECTED\""), 1u) << log.all();
+  EXPECT_GE(heard("stream.status.t.s.a", "DISCONNECTED"), 3) << "after each";
 }
 
 TEST_F(WorkerTest, TimeUntilTheNextTry_IsWhatIsLeftOfIt) {

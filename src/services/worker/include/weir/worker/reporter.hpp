@@ -20,7 +20,8 @@ class Reporter {
 
   void state_changed(const Source& source, StreamState state, const CameraView& view);
   void summary(const Source& source, const CameraView& view);
-  void failed(const Source& source, const restart::StreamError& error, Duration retry_in);
+  // `tries` in a row failed so; 0: the log has said it (see Repeats), everybody else hears it again.
+  void failed(const Source& source, const restart::StreamError& error, Duration retry_in, int tries = 1);
   // `handled`: the time from the decoder to the detector's queue; waiting for the detector and its own time left out.
   void looked(const Source& source, const Picture& picture, std::int64_t frame_id,
               const std::vector<Detection>& detections, double fps, double inference_s, Duration handled);
