@@ -2,6 +2,7 @@
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
+#include "weir/base/log_limit.hpp"
 #include "weir/sqlite/core.hpp"
 
 #include <fcntl.h>
@@ -65,6 +66,7 @@ struct SqliteStore::State {
   bool shared_connection = false;   // ":memory:": reads go through the writer
   // Writer thread only.
   std::unique_ptr<Core> core;
+  LogLimit commit_failures{5s}, tick_failures{5s};
   // Writer thread writes, others copy.
   std::mutex mutex;
   lease::StoreState published;
@@ -126,7 +128,8 @@ void SqliteStore::State::run_group(std::vector<Job>& jobs) {
     }
     core->commit();
   } catch (const std::exception& failure) {
-    log::error("store.commit_failed", failure.what()).with("jobs", jobs.size());
+    if (auto left_out = commit_failures.due(boot_now()))
+      log::error("store.commit_failed", failure.what()).with("jobs", jobs.size()).with("left_out", *left_out);
     try {
       core->rollback();
     } catch (const std::exception&) {
@@ -144,7 +147,8 @@ void SqliteStore::State::write_loop() {
     try {
       hold = core->tick();
     } catch (const std::exception& failure) {
-      log::error("store.tick_failed", failure.what());
+      if (auto left_out = tick_failures.due(boot_now()))
+        log::error("store.tick_failed", failure.what()).with("left_out", *left_out);
     }
     if (!jobs.empty()) run_group(jobs);
     publish(hold);

@@ -52,19 +52,14 @@ Result<Caller> Gate::admit(const net::Request& request, Roles roles) const {
 
 void Gate::report(const net::Request& request, const Error& error) {
   if (error.code != Errc::unauthorized && error.code != Errc::forbidden) return;
-  Instant now = clock_.now();
-  if (reported_ && now - *reported_ < 1s) {
-    ++left_out_;
-    return;
-  }
+  auto left_out = reports_.due(clock_.now());
+  if (!left_out) return;
   log::warn("auth.refused", error.message)
       .with("error_code", error.reason)
       .with("method", net::to_string(request.method))
       .with("remote", request.remote)
       .with("request_id", request.request_id)
-      .with("left_out", left_out_);
-  reported_ = now;
-  left_out_ = 0;
+      .with("left_out", *left_out);
 }
 
 }  // namespace weir::control_plane

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "weir/base/clock.hpp"
+#include "weir/base/log_limit.hpp"
 #include "weir/net/http.hpp"
 #include "weir/net/token.hpp"
 
@@ -57,8 +58,7 @@ class Gate {
  private:
   const net::TokenKey key_;
   Clock& clock_;
-  std::optional<Instant> reported_ = {};
-  int left_out_ = 0;
+  LogLimit reports_{1s};
 };
 
 }  // namespace weir::control_plane
