@@ -2,6 +2,7 @@
 
 #include "connection.hpp"
 #include "weir/base/log.hpp"
+#include "weir/base/log_limit.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -76,6 +77,7 @@ struct HttpServer::State : ServerShared {
 
   std::vector<std::shared_ptr<tcp::acceptor>> acceptors;
   Instant hard_end = Instant::max();  // when what still runs is cut off
+  LogLimit refusals{5s};
 };
 
 HttpServer::HttpServer(asio::io_context& io, Clock& clock, const Router& router, ServerLimits limits,
@@ -153,6 +155,11 @@ asio::awaitable<void> HttpServer::State::accept_loop(std::shared_ptr<State> self
 
 void HttpServer::State::take(const std::shared_ptr<State>& self, tcp::socket socket) {
   bool full = open.size() >= limits.connections_max;
+  if (full)
+    if (auto left_out = refusals.due(clock.now()))
+      log::warn("http.full", "there are too many connections: further ones are refused")
+          .with("connections_max", limits.connections_max)
+          .with("left_out", *left_out);
   if (full && open.size() >= limits.connections_max + kRefusalsMax) return;
   auto connection = std::make_shared<Connection>(self, std::move(socket));
   connection->start(full ? Connection::Mode::refuse : Connection::Mode::serve);

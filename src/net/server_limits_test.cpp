@@ -1,4 +1,5 @@
 // What a server refuses: malformed requests, and whatever exceeds a bound in size, number or time.
+#include "log_lines.hpp"
 #include "request_parser.hpp"
 #include "server_testing.hpp"
 
@@ -139,6 +140,7 @@ TEST(HttpServer, ClientThatDoesNotReadItsAnswer_IsClosed) {
 
 TEST(HttpServer, ConnectionsOverLimit_Answer503_AndClose) {
   Usual server({.connections_max = 2});
+  test::LogLines log;
   RawClient first(server.port()), second(server.port());
   first.send(get("/ok"));
   second.send(get("/ok"));
@@ -152,6 +154,11 @@ TEST(HttpServer, ConnectionsOverLimit_Answer503_AndClose) {
   EXPECT_TRUE(has(answer, "x-request-id: "));
   EXPECT_TRUE(third.closed());
   third.close();
+  RawClient another(server.port());
+  another.send(get("/ok"));
+  EXPECT_EQ(status_of(another.read_answer()), 503);
+  EXPECT_EQ(log.count("\"event\":\"http.full\""), 1u) << log.all();
+  another.close();
   first.close();
   EXPECT_TRUE(server.eventually([&] { return server.server->connections() == 1; }));
   RawClient fourth(server.port());
