@@ -131,6 +131,8 @@ TEST_P(RunnerExactOne, ManagerWorkersAndBothStoppedFor30s_WakeUp_AndSpeakForNobo
   let_last(30s);
   EXPECT_EQ(fleet_->owner_of(camera_of["r1"]), "r4");
   EXPECT_EQ(fleet_->owner_of(camera_of["r2"]), "r2") << "its manager renewed";
+  EXPECT_EQ(fleet_->runner("r2").camera(camera_of["r2"])["state"], "NOT_ANSWERING") << fleet_->report();
+  EXPECT_EQ(fleet_->runner("r2").told()["delivering"], 0);
   EXPECT_EQ(fleet_->owner_of(camera_of["r3"]), "r4");
   WallTime woken = wall_now();
   signal_all(stopped, SIGCONT);

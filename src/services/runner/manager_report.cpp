@@ -16,6 +16,16 @@ namespace {
 
 std::string cache_file(const std::string& folder) { return folder + "/cameras.json"; }
 
+// A worker that has not answered for so long knows no longer what its cameras do.
+constexpr Duration kAnswersWithin = 5s;
+
+json::object unanswered(json::object camera) {
+  for (const char* name : {"error", "last_frame_age_s"}) camera.erase(name);
+  camera["state"] = "NOT_ANSWERING";
+  camera["fps"] = 0;
+  return camera;
+}
+
 std::string_view phase_name(CameraPhase phase) { return kCameraPhaseNames[static_cast<size_t>(phase)].name; }
 
 }  // namespace
@@ -48,7 +58,9 @@ json::object Manager::state() const {
     const json::value* found = state.is_object() ? state.get_object().if_contains(name) : nullptr;
     return found != nullptr && found->is_number() ? found->to_number<double>() : 0.0;
   };
+  auto answers = [&](const WorkerPtr& worker) { return now - worker->heard < kAnswersWithin; };
   for (const auto& [shard, worker] : speaking(s)) {
+    if (!answers(worker)) continue;
     delivering += count(worker->state, "delivering");
     looked_at += count(worker->state, "pipeline_fps");
   }
@@ -65,7 +77,8 @@ json::object Manager::state() const {
         if (id == nullptr || !id->is_string()) continue;
         auto speaks = speaker.find(std::string_view(id->get_string()));
         bool its_own = speaks != speaker.end() && speaks->second == number;
-        if (its_own || !seen.contains(id->get_string())) seen[id->get_string()] = each;
+        if (!its_own && seen.contains(id->get_string())) continue;
+        seen[id->get_string()] = answers(worker) ? each.get_object() : unanswered(each.get_object());
       }
     }
     workers.push_back(std::move(about));

@@ -169,6 +169,7 @@ asio::awaitable<void> Manager::watch_worker(WorkerPtr worker) {
     auto parsed = answer && answer->status == 200 ? json::parse_text(answer->body) : Result<json::value>(json::value());
     if (parsed && parsed->is_object()) {
       worker->state = *parsed;
+      worker->heard = clock_.now();
       const json::object& said = parsed->get_object();
       WorkerHeard heard{.worker = worker->number};
       if (const auto* cameras = said.if_contains("cameras"); cameras != nullptr && cameras->is_array())

@@ -15,6 +15,7 @@ struct Manager::WorkerProcess {
   std::optional<net::HttpClient> control = {};
   std::string url = {};
   json::value state = nullptr;
+  Instant heard{};         // when it said that
   int bus_told = 0;        // the change of the bus's address or token that it knows
   bool killed = false;
   bool ended = false;
