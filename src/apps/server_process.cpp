@@ -119,11 +119,13 @@ int ServerProcess::run(std::optional<Duration> limit) {
                    ticking_ = false;
                    // Without lease time nothing can be granted: better to end and be started again.
                    if (failed) log::error("control_plane.ticker_failed", "lease time stands still");
-                   if (!stopping_) begin_stop("the ticker ended");
+                   if (!stopping_) fail("the ticker ended");
                  }));
   if (companion_.run)
-    asio::co_spawn(io_, companion_.run(), [](const std::exception_ptr& failed) {
-      if (failed) log::error("companion.failed", "what ran beside the control plane ended by an exception");
+    asio::co_spawn(io_, companion_.run(), [this](const std::exception_ptr& failed) {
+      if (!failed) return;
+      log::error("companion.failed", "what ran beside the control plane ended by an exception");
+      fail("what ran beside it has failed");
     });
   wait_for_signal();
   watch_.start();
@@ -137,9 +139,10 @@ int ServerProcess::run(std::optional<Duration> limit) {
   server_.reset();
   plane_.reset();
   store_ = {};
-  log::info("control_plane.stopped", "stopped cleanly");
+  if (code_ == 0) log::info("control_plane.stopped", "stopped cleanly");
+  else log::error("control_plane.stopped", "stopped after a failure").with("exit_code", code_);
   ::alarm(0);
-  return 0;
+  return code_;
 }
 
 void ServerProcess::wait_for_signal() {
@@ -154,6 +157,12 @@ void ServerProcess::wait_for_signal() {
     }
     wait_for_signal();
   });
+}
+
+// Whoever supervises it sees by the code that it is to be started again.
+void ServerProcess::fail(std::string_view why) {
+  code_ = 1;
+  begin_stop(why);
 }
 
 void ServerProcess::begin_stop(std::string_view why) {

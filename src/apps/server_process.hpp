@@ -47,12 +47,13 @@ class ServerProcess {
 
   Status start(const Secret& database_url);
   std::string address() const { return server_->address(); }
-  // Serves until it is told to stop, or for `limit`. 0 is a clean end.
+  // Serves until it is told to stop, or for `limit`. 0 is a clean end; 1 that the ticker or the companion failed.
   int run(std::optional<Duration> limit);
 
  private:
   void wait_for_signal();
   void begin_stop(std::string_view why);
+  void fail(std::string_view why);
   boost::asio::awaitable<void> stop();
 
   // Constant after construction.
@@ -72,6 +73,7 @@ class ServerProcess {
   Companion companion_;
   bool ticking_ = false;
   bool stopping_ = false;
+  int code_ = 0;
 };
 
 }  // namespace weir::apps

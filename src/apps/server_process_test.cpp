@@ -1,5 +1,6 @@
 #include "server_process.hpp"
 
+#include "log_lines.hpp"
 #include "postgres_server.hpp"
 
 #include "weir/base/log.hpp"
@@ -36,6 +37,23 @@ TEST_F(ServerProcessSignals, ThatComeBetweenStartAndRun_AreKept_AndObeyedWhenItR
   EXPECT_FALSE(log::enabled(log::Level::error));
   EXPECT_EQ(process.run(30s), 0);
   EXPECT_TRUE(log::enabled(log::Level::error)) << "the first was lost";
+}
+
+TEST(ServerProcess, ThatEndsBecauseItsCompanionFailed_EndsWithOne_AndNotCleanly) {
+  test::TempDir folder;
+  test::LogLines log;
+  Arguments arguments({}, {{"listen", "127.0.0.1:0"}, {"state_dir", folder.path()}}, {});
+  ServerProcess process(arguments, *arguments.settings());
+  auto started = process.start(Secret("sqlite:" + folder.path() + "/weir.db"));
+  ASSERT_TRUE(started) << started.error().message;
+  process.attach({.run = []() -> boost::asio::awaitable<void> {
+                    throw std::runtime_error("broken");
+                    co_return;
+                  },
+                  .stop = {}});
+  EXPECT_EQ(process.run(30s), 1);
+  EXPECT_EQ(log.count("companion.failed"), 1u) << log.all();
+  EXPECT_EQ(log.count("stopped cleanly"), 0u) << log.all();
 }
 
 TEST(ConnectionsAllowed, LeaveDescriptorsForTheRest) {
