@@ -3,6 +3,7 @@
 #include "print.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace weir::apps {
 
@@ -31,6 +32,14 @@ std::string ago(const std::string& iso, WallTime now) {
   if (!then) return "-";
   double s = std::max(0.0, seconds(now - *then));
   return s < 1.5 ? "now" : s < 90 ? fmt::format("{:.0f} s ago", s) : fmt::format("{:.0f} min ago", s / 60);
+}
+
+std::string state_of(const json::value& camera) {
+  std::string state = text(camera, "state");
+  return state.empty() ? "WAITING" : state;
+}
+bool delivers(const json::value& camera) {
+  return text(camera, "state") == "STREAMING" && find(camera, "error") == nullptr;
 }
 
 // What a person wants to know beside the state: the error and the next try, or what was last seen.
@@ -66,25 +75,33 @@ std::string seen_text(const json::value& detections) {
   return out;
 }
 
-std::string screen_text(const json::value& state, const std::string& url, WallTime now) {
+std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows) {
   json::array cameras = list(state, "cameras");
   std::string head = fmt::format("Weir at {}: {} camera{}, {:.0f} delivering, {:.1f} pictures/s looked at, {:.0f} events",
                                  url, cameras.size(), cameras.size() == 1 ? "" : "s", number(state, "delivering"),
                                  number(state, "pipeline_fps"), number(state, "published"));
   if (state.is_null()) return fmt::format("Weir at {}: the runner is starting\n", url);
   if (cameras.empty()) return head + "\nNo cameras yet: `weir camera add --help` shows how to add one.\n";
+  std::vector<const json::value*> order;
+  for (const json::value& camera : cameras) order.push_back(&camera);
+  constexpr size_t kHeadRows = 3;
+  size_t room = std::max(rows, kHeadRows + 2) - kHeadRows, shown = order.size();
+  if (order.size() > room) {
+    std::ranges::stable_sort(order, {}, [](const json::value* camera) { return delivers(*camera); });
+    shown = room - 1;
+  }
   Table table({"CAMERA", "STATE", "FPS", "DECODING", "SEEN"});
-  for (const json::value& camera : cameras)
-    table.add({harmless(text(camera, "camera_uuid")), text(camera, "state").empty() ? "WAITING" : text(camera, "state"), fmt::format("{:.1f}", number(camera, "fps")),
-               text(camera, "decoding"), harmless(remark(camera, now))});
-  return head + "\n\n" + table.text();
+  for (const json::value* camera : std::span(order).first(shown))
+    table.add({harmless(text(*camera, "camera_uuid")), state_of(*camera), fmt::format("{:.1f}", number(*camera, "fps")),
+               text(*camera, "decoding"), harmless(remark(*camera, now))});
+  std::string more = fmt::format("… and {} more: weir camera list\n", order.size() - shown);
+  return head + "\n\n" + table.text() + (shown < order.size() ? more : "");
 }
 
 std::string ScreenLines::lines(const json::value& state, Instant now) {
   std::string out;
   for (const json::value& camera : list(state, "cameras")) {
-    std::string id = text(camera, "camera_uuid"), is = text(camera, "state");
-    if (is.empty()) is = "WAITING";
+    std::string id = text(camera, "camera_uuid"), is = state_of(camera);
     if (const json::value* error = find(camera, "error")) is += " " + text(*error, "code");
     Said& said = said_[id];
     if (std::exchange(said.state, is) != is) out += fmt::format("{}: {}\n", harmless(id), is);

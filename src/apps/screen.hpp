@@ -6,6 +6,7 @@
 #include "weir/base/json.hpp"
 #include "weir/base/time.hpp"
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -14,8 +15,9 @@ namespace weir::apps {
 // "person 0.76, car 0.55": the most certain first, equal ones counted ("3 person 0.76").
 std::string seen_text(const json::value& detections);
 
-// The whole table; `state` is null while there is no worker.
-std::string screen_text(const json::value& state, const std::string& url, WallTime now);
+// The table in at most `rows` lines; where they are too few, the cameras that deliver nothing stand first. `state` is
+// null while there is no worker.
+std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows = SIZE_MAX);
 
 // Lines for a log: a camera is named when its state changes and, at most every few seconds, when something new is seen.
 class ScreenLines {

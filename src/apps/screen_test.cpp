@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace weir::apps {
 namespace {
 
@@ -28,6 +30,25 @@ TEST(Screen, Table_SaysWhatIsSeen_AndWhatIsWrong) {
   EXPECT_NE(text.find("demo-1"), std::string::npos);
   EXPECT_NE(text.find("3 s ago: 2 person 0.76, car 0.55"), std::string::npos) << text;
   EXPECT_NE(text.find("RTSP_AUTH_FAILED: 401 Unauthorized (next try in 8 s)"), std::string::npos) << text;
+}
+
+TEST(Screen, MoreCamerasThanRows_ShowsThoseInTroubleFirst_AndSaysHowManyAreLeft) {
+  std::string cameras;
+  for (int i = 100; i < 500; ++i) cameras += fmt::format(R"({{"camera_uuid":"c-{}","state":"STREAMING"}},)", i);
+  cameras += kBroken;
+  auto lines = [&](size_t rows) {
+    std::istringstream text(screen_text(state(cameras), "http://x", {}, rows));
+    std::vector<std::string> out;
+    for (std::string line; std::getline(text, line);) out.push_back(line);
+    return out;
+  };
+  EXPECT_EQ(lines(404).size(), 404u);
+  auto shown = lines(48);
+  ASSERT_EQ(shown.size(), 48u);
+  EXPECT_TRUE(shown[0].starts_with("Weir at http://x: 401 cameras")) << shown[0];
+  EXPECT_TRUE(shown[3].starts_with("gate ")) << shown[3];
+  EXPECT_TRUE(shown[4].starts_with("c-100 ")) << shown[4];
+  EXPECT_EQ(shown[47], "… and 357 more: weir camera list");
 }
 
 TEST(Screen, NoCameras_SaysWhatToDo) {

@@ -9,6 +9,7 @@
 #include "runner_process.hpp"
 #include "screen.hpp"
 #include "server_process.hpp"
+#include "terminal_table.hpp"
 
 #include "weir/base/log.hpp"
 #include "weir/net/token.hpp"
@@ -18,7 +19,6 @@
 #include <boost/asio/detached.hpp>
 
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -85,11 +85,12 @@ std::string welcome(const std::string& url, const std::string& state_dir) {
 // `weir up --cameras`: asks the API as anybody else would, from a thread of its own because each question blocks.
 class CameraLoading {
  public:
-  CameraLoading(std::string url, Secret token, std::vector<CameraLine> lines, std::string file)
+  CameraLoading(std::string url, Secret token, std::vector<CameraLine> lines, std::string file, TerminalTable& screen)
       : url_(std::move(url)),
         token_(std::move(token)),
         lines_(std::move(lines)),
         file_(std::move(file)),
+        screen_(screen),
         thread_([this] { load(); }) {}
   ~CameraLoading() {
     stop_ = true;
@@ -100,14 +101,14 @@ class CameraLoading {
  private:
   void load() {
     auto api = Api::connect(url_, token_);
-    if (!api) return offer_line(harmless(api.error().message));
+    if (!api) return screen_.say(harmless(api.error().message));
     auto counts = import_cameras(*api, lines_, {.create = true, .update = true}, [&](const Imported& one) {
       if (one.result == "failed")
-        offer_line(harmless(fmt::format("{}:{}: {}: {}", file_, one.line, one.camera, one.message)));
+        screen_.say(harmless(fmt::format("{}:{}: {}: {}", file_, one.line, one.camera, one.message)));
       return !stop_;
     });
-    offer_line(fmt::format("cameras from {}: {} added, {} updated, {} failed", file_, counts.added, counts.updated,
-                           counts.failed));
+    screen_.say(fmt::format("cameras from {}: {} added, {} updated, {} failed", file_, counts.added, counts.updated,
+                            counts.failed));
   }
 
   // Constant after construction.
@@ -115,6 +116,7 @@ class CameraLoading {
   const Secret token_;
   const std::vector<CameraLine> lines_;
   const std::string file_;
+  TerminalTable& screen_;
   // Main thread sets, the loading thread looks.
   std::atomic<bool> stop_{false};
   std::thread thread_;
@@ -156,44 +158,13 @@ Result<std::string> log_to_file(const std::string& state_dir) {
   return path;
 }
 
-// Draws over what it drew before. A drawing that the terminal does not take is left out.
-class TerminalTable {
- public:
-  void draw(const std::string& text) {
-    winsize size{};
-    size_t columns = ::ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-    std::string out = lines_ > 0 ? fmt::format("\033[{}A\033[J", lines_) : "";
-    size_t lines = 0;
-    for (std::string_view rest = text; !rest.empty(); ++lines) {
-      size_t end = std::min(rest.find('\n'), rest.size());
-      out += shortened(rest.substr(0, end), columns) + "\n";
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    if (offer(out, false)) lines_ = lines;
-  }
-
- private:
-  // A line that wraps would be drawn over only in part.
-  static std::string shortened(std::string_view line, size_t columns) {
-    std::string out;
-    size_t used = 0;
-    for (char c : line) {
-      bool starts = (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-      if (starts && ++used >= columns) break;
-      out += c;
-    }
-    return out;
-  }
-  size_t lines_ = 0;
-};
-
 constexpr Duration kStopGrace = 15s;
 
 // What runs beside the control plane: the simulated cameras, the runner, and the screen.
 class Everything {
  public:
   Everything(ServerProcess& process, std::vector<std::string> runner, std::string url, int demo, std::string footage,
-             bool terminal)
+             bool terminal, TerminalTable& table)
       : clock_(process.clock()),
         host_(process.io()),
         demo_(host_, process.clock(), *process.store().catalog,
@@ -204,17 +175,18 @@ class Everything {
         url_(std::move(url)),
         demo_cameras_(demo),
         footage_(std::move(footage)),
-        terminal_(terminal) {}
+        terminal_(terminal),
+        table_(table) {}
 
   asio::awaitable<void> run() {
     if (demo_cameras_ > 0) {
-      offer_line(fmt::format("starting {} simulated cameras; the first time their footage is encoded", demo_cameras_));
+      table_.say(fmt::format("starting {} simulated cameras; the first time their footage is encoded", demo_cameras_));
       starting_ = true;
       auto started = co_await demo_.start(demo_cameras_, footage_);
       starting_ = false;
       if (!started && !stopping_) {
         log::error("demo.failed", started.error().message);
-        offer_line("no simulated cameras: " + started.error().message);
+        table_.say("no simulated cameras: " + started.error().message);
       }
     }
     asio::co_spawn(co_await asio::this_coro::executor, show(), asio::detached);
@@ -230,12 +202,16 @@ class Everything {
  private:
   asio::awaitable<void> show() {
     while (!stopping_) {
-      if (terminal_)
-        table_.draw("\n" + screen_text(runner_.state(), url_, clock_.wall()));
-      else
-        offer(lines_.lines(runner_.state(), clock_.now()));
+      show_now();
       co_await clock_.wait(500ms);
     }
+  }
+  void show_now() {
+    if (!terminal_) return (void)offer(lines_.lines(runner_.state(), clock_.now()));
+    constexpr size_t kOwnRows = 2;  // the empty line above, and the cursor's
+    TerminalSize size = terminal_size();
+    size_t rows = size.rows - std::min(size.rows, kOwnRows);
+    table_.draw("\n" + screen_text(runner_.state(), url_, clock_.wall(), rows), size.columns);
   }
 
   Clock& clock_;
@@ -246,7 +222,7 @@ class Everything {
   const int demo_cameras_;
   const std::string footage_;
   const bool terminal_;
-  TerminalTable table_;
+  TerminalTable& table_;
   ScreenLines lines_;
   bool starting_ = false, stopping_ = false;
 };
@@ -296,19 +272,20 @@ Result<int> up(const Arguments& arguments) {
   offer(welcome(url, fs::absolute(state_dir).lexically_normal().string()));
 
   TRY(key, net::TokenKey::load_or_create(secret_file(settings)));
+  TerminalTable table;
   std::unique_ptr<CameraLoading> loading;
   if (!cameras.empty()) {
     Secret token = key.sign({.sub = "weir-up", .role = net::Role::admin, .expires = wall_now() + 15min});
-    loading = std::make_unique<CameraLoading>(url, token, std::move(cameras), arguments.text("cameras"));
+    loading = std::make_unique<CameraLoading>(url, token, std::move(cameras), arguments.text("cameras"), table);
   }
   bool terminal = ::isatty(1) == 1 && ::isatty(2) == 1;
   if (terminal) {
     TRY(path, log_to_file(state_dir));
     TRY(again, configure_logging(settings));  // a file gets JSON
-    offer_line("The log goes to " + path + ".");
+    table.say("The log goes to " + path + ".");
   }
   Everything everything(process, runner_arguments(settings, url), url, demo ? static_cast<int>(*demo) : 0,
-                        demo_footage(arguments), terminal);
+                        demo_footage(arguments), terminal, table);
   process.attach({.run = [&] { return everything.run(); },
                   .stop = [&] { return everything.stop(); },
                   .grace = kStopGrace});
