@@ -194,6 +194,7 @@ class Everything {
   }
   asio::awaitable<void> stop() {
     stopping_ = true;
+    show_now("stopping: cameras are let go; Ctrl-C again ends at once\n");
     if (starting_) co_await demo_.stop();  // or nobody would end its wait
     co_await runner_.stop(kStopGrace);
     co_await demo_.stop();
@@ -206,12 +207,13 @@ class Everything {
       co_await clock_.wait(500ms);
     }
   }
-  void show_now() {
-    if (!terminal_) return (void)offer(lines_.lines(runner_.state(), clock_.now()));
-    constexpr size_t kOwnRows = 2;  // the empty line above, and the cursor's
+  void show_now(std::string_view below = "") {
+    if (!terminal_) return (void)offer(fmt::format("{}{}", lines_.lines(runner_.state(), clock_.now()), below));
+    constexpr size_t kOwnRows = 3;  // the empty line above, the one below, and the cursor's
     TerminalSize size = terminal_size();
     size_t rows = size.rows - std::min(size.rows, kOwnRows);
-    table_.draw("\n" + screen_text(runner_.state(), url_, clock_.wall(), rows), size.columns);
+    std::string text = screen_text(runner_.state(), url_, clock_.wall(), rows);
+    table_.draw(fmt::format("\n{}{}", text, below), size.columns);
   }
 
   Clock& clock_;

@@ -505,6 +505,7 @@ TEST_F(CliUp, StateFolderIsPrivate_OneUpAtATime_AndInterruptEndsIt) {
   expect_complaint(run("up --listen 127.0.0.1:0 --for 1"), 1, "already running in");
   EXPECT_EQ(run("settings", {"--json"}).parsed().at("items").is_array(), true);
   EXPECT_EQ(up.interrupt(), 0);
+  EXPECT_TRUE(has(file_text(folder.path() + "/up.out"), "\nstopping: cameras are let go; Ctrl-C again ends at once\n"));
   expect_complaint(run("status"), 1, "no control plane is running");
 }
 
