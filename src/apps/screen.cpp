@@ -9,7 +9,7 @@ namespace weir::apps {
 
 namespace {
 
-constexpr Duration kSeenEvery = 5s;
+constexpr Duration kSumEvery = 60s;
 
 const json::value* find(const json::value& object, std::string_view name) {
   return object.is_object() ? object.get_object().if_contains(name) : nullptr;
@@ -100,19 +100,30 @@ std::string screen_text(const json::value& state, const std::string& url, WallTi
 
 std::string ScreenLines::lines(const json::value& state, Instant now) {
   std::string out;
-  for (const json::value& camera : list(state, "cameras")) {
+  if (state.is_null()) return out;
+  json::array cameras = list(state, "cameras");
+  for (const json::value& camera : cameras) {
     std::string id = text(camera, "camera_uuid"), is = state_of(camera);
     if (const json::value* error = find(camera, "error")) is += " " + text(*error, "code");
     Said& said = said_[id];
-    if (std::exchange(said.state, is) != is) out += fmt::format("{}: {}\n", harmless(id), is);
+    if (std::exchange(said.state, is) != is) {
+      out += fmt::format("{}: {}\n", harmless(id), is);
+      said.seen = false;
+    }
     const json::value* last = find(camera, "last_detection");
     std::string at = last == nullptr ? "" : text(*last, "ts");
-    if (at.empty() || at == said.detected_at || (said.at != Instant{} && now - said.at < kSeenEvery)) continue;
-    said.detected_at = at;
-    said.at = now;
-    out += fmt::format("{}: saw {}\n", harmless(id), seen_text(list(*last, "detections")));
+    bool fresh = !at.empty() && std::exchange(said.detected_at, at) != at;
+    if (fresh && !std::exchange(said.seen, true))
+      out += fmt::format("{}: saw {}\n", harmless(id), seen_text(list(*last, "detections")));
   }
-  return out;
+  // A worker that is replaced begins to count anew.
+  double published = number(state, "published");
+  events_ += std::max(0.0, published - std::exchange(published_, published));
+  if (summed_up_ == Instant{}) summed_up_ = now;
+  if (now - summed_up_ < kSumEvery) return out;
+  summed_up_ = now;
+  return out + fmt::format("{} camera{}, {:.0f} delivering, {:.0f} events in the last minute\n", cameras.size(),
+                           cameras.size() == 1 ? "" : "s", number(state, "delivering"), std::exchange(events_, 0));
 }
 
 }  // namespace weir::apps

@@ -19,7 +19,8 @@ std::string seen_text(const json::value& detections);
 // null while there is no worker.
 std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows = SIZE_MAX);
 
-// Lines for a log: a camera is named when its state changes and, at most every few seconds, when something new is seen.
+// Lines for a log: a camera is named when its state changes and when something is seen for the first time since; once a
+// minute all of them are summed up.
 class ScreenLines {
  public:
   std::string lines(const json::value& state, Instant now);
@@ -27,9 +28,11 @@ class ScreenLines {
  private:
   struct Said {
     std::string state, detected_at;
-    Instant at{};
+    bool seen = false;  // since its state changed
   };
   std::map<std::string, Said> said_;
+  Instant summed_up_{};
+  double published_ = 0, events_ = 0;  // in all, as the workers count; since the last sum
 };
 
 }  // namespace weir::apps

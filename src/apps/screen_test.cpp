@@ -55,17 +55,35 @@ TEST(Screen, NoCameras_SaysWhatToDo) {
   EXPECT_NE(screen_text(state(""), "http://x", {}).find("weir camera add"), std::string::npos);
 }
 
-TEST(Screen, Lines_NameAStateOnce_AndSeenThingsNowAndThen) {
+TEST(Screen, Lines_NameAStateOnce_AndWhatIsSeenFirstAfterIt) {
   ScreenLines lines;
   Instant now = Instant{} + 100s;
-  EXPECT_EQ(lines.lines(state(kSeeing), now), "demo-1: STREAMING\ndemo-1: saw 2 person 0.76, car 0.55\n");
-  EXPECT_EQ(lines.lines(state(kSeeing), now + 1s), "");
-  std::string later(kSeeing);
-  later.replace(later.find("09:05:07"), 8, "09:05:08");
-  EXPECT_EQ(lines.lines(state(later), now + 1s), "");
-  EXPECT_EQ(lines.lines(state(later), now + 6s), "demo-1: saw 2 person 0.76, car 0.55\n");
+  auto seeing = [](const char* at) {
+    std::string text(kSeeing);
+    return state(text.replace(text.find("09:05:07"), 8, at));
+  };
+  EXPECT_EQ(lines.lines(seeing("09:05:07"), now), "demo-1: STREAMING\ndemo-1: saw 2 person 0.76, car 0.55\n");
+  EXPECT_EQ(lines.lines(seeing("09:05:07"), now + 1s), "");
+  EXPECT_EQ(lines.lines(seeing("09:05:13"), now + 7s), "") << "it sees all the time";
   const char* blind = R"({"camera_uuid":"demo-1","state":"STREAMING","error":{"code":"MODEL_ERROR","detail":"gone"}})";
-  EXPECT_EQ(lines.lines(state(blind), now + 7s), "demo-1: STREAMING MODEL_ERROR\n");
+  EXPECT_EQ(lines.lines(state(blind), now + 8s), "demo-1: STREAMING MODEL_ERROR\n");
+  EXPECT_EQ(lines.lines(nullptr, now + 9s), "");
+  EXPECT_EQ(lines.lines(seeing("09:05:13"), now + 10s), "demo-1: STREAMING\n") << "that was seen before";
+  EXPECT_EQ(lines.lines(seeing("09:05:17"), now + 11s), "demo-1: saw 2 person 0.76, car 0.55\n");
+}
+
+TEST(Screen, Lines_SumUpOnceAMinute) {
+  ScreenLines lines;
+  Instant now = Instant{} + 100s;
+  auto published = [](int events) {
+    return *json::parse_text(fmt::format(R"({{"delivering":3,"published":{},"cameras":[{}]}})", events, kBroken));
+  };
+  EXPECT_EQ(lines.lines(published(12), now), "gate: DISCONNECTED RTSP_AUTH_FAILED\n");
+  EXPECT_EQ(lines.lines(published(20), now + 59s), "");
+  EXPECT_EQ(lines.lines(published(5), now + 60s), "1 camera, 3 delivering, 20 events in the last minute\n")
+      << "another worker counts from 0";
+  EXPECT_EQ(lines.lines(published(7), now + 119s), "");
+  EXPECT_EQ(lines.lines(published(9), now + 120s), "1 camera, 3 delivering, 4 events in the last minute\n");
 }
 
 }  // namespace
