@@ -8,6 +8,7 @@
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include <cmath>
 #include <csignal>
 
 namespace weir::apps {
@@ -39,6 +40,10 @@ asio::awaitable<void> RunnerProcess::look() {
   while (child_->running() && !stopping_) {
     net::ClientRequest request{.target = "/state", .timeout = 2s};
     auto answer = co_await client->send(std::move(request));
+    if (answer) {
+      answered_ = true;
+      end_.clear();
+    }
     auto parsed = answer ? json::parse_text(answer->body) : Result<json::value>(json::value());
     if (parsed) state_ = *std::move(parsed);
     co_await clock_.wait(kLookEvery);
@@ -53,17 +58,29 @@ asio::awaitable<void> RunnerProcess::run() {
     auto child = host_.start(program);
     if (!child) {
       log::error("runner.start_failed", child.error().message);
+      end_ = "the runner cannot be started: " + child.error().message;
     } else {
       child_ = *std::move(child);
+      answered_ = false;
       co_await look();
       int code = co_await child_->wait();
       state_ = nullptr;
+      end_ = fmt::format("the runner ended with exit code {}", code);
       if (!stopping_) log::warn("runner.restarting", "the runner ended; another one is started").with("exit_code", code);
     }
     if (clock_.now() - started > kCalm) failures = 0;
-    if (!stopping_ && failures++ > 0) co_await clock_.wait(Backoff{.first = 500ms, .cap = 10s}.delay(failures, random_unit()));
+    if (failures++ == 0) continue;
+    again_at_ = clock_.now() + Backoff{.first = 500ms, .cap = 10s}.delay(failures, random_unit());
+    while (!stopping_ && clock_.now() < again_at_) co_await clock_.wait(50ms);
   }
   ended_ = true;
+}
+
+std::string RunnerProcess::absence(std::string_view log) const {
+  if (end_.empty()) return answered_ ? "the runner does not answer" : "the runner is starting";
+  double wait_s = std::ceil(seconds(again_at_ - clock_.now()));
+  std::string when = wait_s > 0 ? fmt::format("in {:.0f} s", wait_s) : "now";
+  return fmt::format("{}\nIt is started again {}; the log says why: {}", end_, when, log);
 }
 
 asio::awaitable<void> RunnerProcess::stop(Duration grace) {

@@ -21,8 +21,9 @@ class RunnerProcess {
 
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> stop(Duration grace);
-  // Null while there is no runner.
+  // Null while no runner answers; why, `absence` tells a person, who may read more in `log`.
   const json::value& state() const { return state_; }
+  std::string absence(std::string_view log) const;
 
  private:
   boost::asio::awaitable<Result<std::string>> address_of();
@@ -34,7 +35,9 @@ class RunnerProcess {
   const std::vector<std::string> arguments_;
   std::unique_ptr<Child> child_;
   json::value state_ = nullptr;
-  bool stopping_ = false, ended_ = false;
+  std::string end_;     // of the runner before this one, until this one answers
+  Instant again_at_{};  // when the next one is started
+  bool answered_ = false, stopping_ = false, ended_ = false;
 };
 
 }  // namespace weir::apps

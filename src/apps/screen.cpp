@@ -75,12 +75,16 @@ std::string seen_text(const json::value& detections) {
   return out;
 }
 
-std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows) {
+std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows,
+                        std::string_view absence) {
+  if (state.is_null()) return fmt::format("Weir at {}: {}\n", url, absence);
   json::array cameras = list(state, "cameras");
   std::string head = fmt::format("Weir at {}: {} camera{}, {:.0f} delivering, {:.1f} pictures/s looked at, {:.0f} events",
                                  url, cameras.size(), cameras.size() == 1 ? "" : "s", number(state, "delivering"),
                                  number(state, "pipeline_fps"), number(state, "published"));
-  if (state.is_null()) return fmt::format("Weir at {}: the runner is starting\n", url);
+  const json::value* listed = find(state, "listed");
+  if (cameras.empty() && listed != nullptr && *listed == false)
+    return fmt::format("Weir at {}: the runner has not got its list of cameras yet\n", url);
   if (cameras.empty()) return head + "\nNo cameras yet: `weir camera add --help` shows how to add one.\n";
   std::vector<const json::value*> order;
   for (const json::value& camera : cameras) order.push_back(&camera);

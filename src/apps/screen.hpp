@@ -15,9 +15,10 @@ namespace weir::apps {
 // "person 0.76, car 0.55": the most certain first, equal ones counted ("3 person 0.76").
 std::string seen_text(const json::value& detections);
 
-// The table in at most `rows` lines; where they are too few, the cameras that deliver nothing stand first. `state` is
-// null while there is no worker.
-std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows = SIZE_MAX);
+// The table in at most `rows` lines; where they are too few, the cameras that deliver nothing stand first. While
+// `state` is null, `absence` says why.
+std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows = SIZE_MAX,
+                        std::string_view absence = "");
 
 // Lines for a log: a camera is named when its state changes and when something is seen for the first time since; once a
 // minute all of them are summed up.

@@ -55,6 +55,14 @@ TEST(Screen, NoCameras_SaysWhatToDo) {
   EXPECT_NE(screen_text(state(""), "http://x", {}).find("weir camera add"), std::string::npos);
 }
 
+TEST(Screen, NothingKnownYet_IsNotNoCameras) {
+  auto unlisted = *json::parse_text(R"({"listed":false,"cameras":[]})");
+  EXPECT_EQ(screen_text(unlisted, "http://x", {}),
+            "Weir at http://x: the runner has not got its list of cameras yet\n");
+  EXPECT_EQ(screen_text(nullptr, "http://x", {}, SIZE_MAX, "the runner is starting"),
+            "Weir at http://x: the runner is starting\n");
+}
+
 TEST(Screen, Lines_NameAStateOnce_AndWhatIsSeenFirstAfterIt) {
   ScreenLines lines;
   Instant now = Instant{} + 100s;

@@ -164,7 +164,7 @@ constexpr Duration kStopGrace = 15s;
 class Everything {
  public:
   Everything(ServerProcess& process, std::vector<std::string> runner, std::string url, int demo, std::string footage,
-             bool terminal, TerminalTable& table)
+             std::string log, TerminalTable& table)
       : clock_(process.clock()),
         host_(process.io()),
         demo_(host_, process.clock(), *process.store().catalog,
@@ -175,7 +175,7 @@ class Everything {
         url_(std::move(url)),
         demo_cameras_(demo),
         footage_(std::move(footage)),
-        terminal_(terminal),
+        log_(std::move(log)),
         table_(table) {}
 
   asio::awaitable<void> run() {
@@ -208,11 +208,11 @@ class Everything {
     }
   }
   void show_now(std::string_view below = "") {
-    if (!terminal_) return (void)offer(fmt::format("{}{}", lines_.lines(runner_.state(), clock_.now()), below));
+    if (log_.empty()) return (void)offer(fmt::format("{}{}", lines_.lines(runner_.state(), clock_.now()), below));
     constexpr size_t kOwnRows = 3;  // the empty line above, the one below, and the cursor's
     TerminalSize size = terminal_size();
     size_t rows = size.rows - std::min(size.rows, kOwnRows);
-    std::string text = screen_text(runner_.state(), url_, clock_.wall(), rows);
+    std::string text = screen_text(runner_.state(), url_, clock_.wall(), rows, runner_.absence(log_));
     table_.draw(fmt::format("\n{}{}", text, below), size.columns);
   }
 
@@ -223,7 +223,7 @@ class Everything {
   const std::string url_;
   const int demo_cameras_;
   const std::string footage_;
-  const bool terminal_;
+  const std::string log_;  // where it goes while the screen is a table; else empty
   TerminalTable& table_;
   ScreenLines lines_;
   bool starting_ = false, stopping_ = false;
@@ -280,14 +280,15 @@ Result<int> up(const Arguments& arguments) {
     Secret token = key.sign({.sub = "weir-up", .role = net::Role::admin, .expires = wall_now() + 15min});
     loading = std::make_unique<CameraLoading>(url, token, std::move(cameras), arguments.text("cameras"), table);
   }
-  bool terminal = ::isatty(1) == 1 && ::isatty(2) == 1;
-  if (terminal) {
+  std::string log;
+  if (::isatty(1) == 1 && ::isatty(2) == 1) {
     TRY(path, log_to_file(state_dir));
     TRY(again, configure_logging(settings));  // a file gets JSON
     table.say("The log goes to " + path + ".");
+    log = path;
   }
   Everything everything(process, runner_arguments(settings, url), url, demo ? static_cast<int>(*demo) : 0,
-                        demo_footage(arguments), terminal, table);
+                        demo_footage(arguments), log, table);
   process.attach({.run = [&] { return everything.run(); },
                   .stop = [&] { return everything.stop(); },
                   .grace = kStopGrace});

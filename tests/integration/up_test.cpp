@@ -297,6 +297,20 @@ TEST_F(WeirUpProcess, WhoseTerminalIsClosed_EndsCleanly_ButReadsItsSettingsAgain
   EXPECT_EQ(up.wait(20s), 0);
 }
 
+TEST_F(WeirUpProcess, ARunnerThatCannotStart_IsShownWithItsExitCode_AndWhereTheLogIs) {
+  std::string state = folder_.path() + "/state";
+  fs::create_directory(state);
+  std::ofstream(state + "/runner") << "where it wants a folder\n";
+  Terminal terminal;
+  Up up(folder_, {}, {.out = terminal.program(), .err = terminal.program()});
+  EXPECT_TRUE(eventually(20s, [&] {
+    return terminal.shows(": the runner ended with exit code 1") && terminal.shows("It is started again in ") &&
+           terminal.shows("; the log says why: " + state.substr(0, 20));
+  }));
+  up.signal(SIGTERM);
+  EXPECT_EQ(up.wait(20s), 0);
+}
+
 TEST_F(WeirUpProcess, ReplacedByAnUpgrade_ItStartsItsRunnerAgain_FromTheNewProgram) {
   std::string bin = folder_.path() + "/bin", program = bin + "/weir";
   fs::create_directory(bin);

@@ -309,6 +309,7 @@ asio::awaitable<void> Manager::list_cameras() {
       for (DesiredCamera& each : *cameras)
         listed.cameras.push_back({std::move(each.config), std::move(each.version), each.crashes});
       feed(listed);
+      listed_ = true;
       co_await learn_holders();
     } else {
       log::debug("cameras.unlisted", cameras.error().message);

@@ -96,6 +96,7 @@ json::object Manager::state() const {
     cameras.push_back(std::move(camera));
   }
   return {{"runner_id", owner_.runner.str()}, {"boot_id", owner_.boot.str()},   {"registered", registered_},
+          {"listed", listed_},
           {"desired", s.desired},             {"owned", s.owned},               {"pending", s.pending},
           {"acquiring", s.acquiring},         {"why_not_acquiring", s.why_not}, {"draining", s.draining},
           {"delivering", delivering},         {"pipeline_fps", looked_at},      {"published", published},

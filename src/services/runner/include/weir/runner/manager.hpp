@@ -126,7 +126,7 @@ class Manager {
   int bus_changes_ = 0;              // of either
   bool changed_meanwhile_ = false;   // the cameras, since they were last asked for
   boost::asio::steady_timer time_, cameras_due_, ended_;
-  bool registered_ = false, stopping_ = false;
+  bool registered_ = false, listed_ = false, stopping_ = false;
   bool drain_ordered_ = false, drained_ = false;
   int beats_unknown_ = 0;            // heartbeats in a row to a control plane that does not know this runner
   PlaneWatch watch_;
