@@ -3,6 +3,7 @@
 #include "print.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace weir::apps {
@@ -22,12 +23,49 @@ double number(const json::value& object, std::string_view field) {
   return found != nullptr && found->is_number() ? found->to_number<double>() : 0;
 }
 
+std::string text(const json::value& object, std::string_view field) {
+  const json::value* found = object.is_object() ? object.get_object().if_contains(field) : nullptr;
+  return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
+}
+
+// A runner that is bound to a tenant or a site takes cameras from there alone.
+bool may_take(const json::value& runner, const json::value& camera) {
+  return std::ranges::all_of(std::array{"tenant_id", "site_id"}, [&](const char* field) {
+    std::string bound = text(runner, field);
+    return bound.empty() || bound == text(camera, field);
+  });
+}
+bool is_live(const json::value& runner) { return is(runner, "status", "active"); }
+bool is_cordoned(const json::value& runner) { return is(runner, "cordoned", true); }
+bool drains(const json::value& runner) { return !is(runner, "drain_mode", "none"); }
+double room_of(const json::value& runner) {
+  return std::max(0.0, number(runner, "capacity_streams") - number(runner, "leases_held"));
+}
+
 // Why nobody takes a camera, as far as the runners tell.
-std::string why_pending(const FleetView& fleet, bool any_takes, bool any_room) {
-  if (fleet.live + fleet.silent == 0) return "no runner has registered";
-  if (fleet.live == 0) return "no runner is alive";
-  if (!any_takes) return "every live runner drains or is cordoned";
-  if (!any_room) return "every runner is full";
+std::string why_pending(const json::value& camera, const json::array& runners) {
+  int live = 0, may = 0, take = 0, room = 0;
+  std::string silent;
+  for (const json::value& runner : runners) {
+    live += is_live(runner) ? 1 : 0;
+    if (!may_take(runner, camera)) continue;
+    if (!is_live(runner)) {
+      if (silent.empty()) silent = text(runner, "runner_id");
+      continue;
+    }
+    ++may;
+    if (is_cordoned(runner) || drains(runner)) continue;
+    ++take;
+    room += room_of(runner) > 0 ? 1 : 0;
+  }
+  if (runners.empty()) return "no runner has registered";
+  if (live == 0) return "no runner is alive";
+  if (may == 0)
+    return fmt::format("no live runner may take cameras of site {}{}", text(camera, "site_id"),
+                       silent.empty() ? "" : fmt::format(": {} may, but is silent", silent));
+  std::string_view who = may == live ? "runner" : "runner that may take it";
+  if (take == 0) return fmt::format("every live {} drains or is cordoned", who);
+  if (room == 0) return fmt::format("every {} is full", who);
   return "waits for a runner";
 }
 
@@ -70,16 +108,10 @@ std::string reasons_of(const std::vector<Quiet>& cameras) {
 
 FleetView fleet_view(const json::array& cameras, const json::array& leases, const json::array& runners) {
   FleetView fleet;
-  bool any_takes = false, any_room = false;
   for (const json::value& runner : runners) {
-    bool live = is(runner, "status", "active");
-    bool cordoned = is(runner, "cordoned", true), draining = !is(runner, "drain_mode", "none");
-    ++(live ? fleet.live : fleet.silent);
-    fleet.cordoned += cordoned ? 1 : 0;
-    fleet.draining += draining ? 1 : 0;
-    if (!live || cordoned || draining) continue;
-    any_takes = true;
-    any_room = any_room || number(runner, "leases_held") < number(runner, "capacity_streams");
+    ++(is_live(runner) ? fleet.live : fleet.silent);
+    fleet.cordoned += is_cordoned(runner) ? 1 : 0;
+    fleet.draining += drains(runner) ? 1 : 0;
   }
   std::map<std::string, const json::value*> held;
   for (const json::value& lease : leases)
@@ -92,7 +124,7 @@ FleetView fleet_view(const json::array& cameras, const json::array& leases, cons
     auto lease = held.find(id);
     if (lease == held.end()) {
       ++fleet.pending;
-      fleet.quiet.push_back({id, "", why_pending(fleet, any_takes, any_room)});
+      fleet.quiet.push_back({id, "", why_pending(camera, runners)});
       continue;
     }
     ++fleet.leased;

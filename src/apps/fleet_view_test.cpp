@@ -82,5 +82,25 @@ TEST(FleetView, PendingCameras_SayWhatKeepsRunnersFromThem) {
   EXPECT_EQ(why(runner("active", false, "none", 3)), "1 of 1 camera does not stream: waits for a runner");
 }
 
+TEST(FleetView, RunnersBoundElsewhere_DoNotCount) {
+  auto runner = [](const char* id, const char* bound, const char* status, const char* drain, int held) {
+    return fmt::format(R"({{"runner_id":"{}",{}"status":"{}","cordoned":false,"drain_mode":"{}","leases_held":{},
+                           "capacity_streams":4}})", id, bound, status, drain, held);
+  };
+  auto why = [](const std::vector<std::string>& runners) {
+    return seen({camera("a", R"("enabled":true,"tenant_id":"t-1","site_id":"north")")}, {},
+                fmt::format("[{}]", fmt::join(runners, ","))).quiet.at(0).reason;
+  };
+  const std::string south = runner("r-s", R"("tenant_id":"t-1","site_id":"south",)", "active", "none", 0);
+  const std::string foreign = runner("r-f", R"("tenant_id":"t-2",)", "active", "none", 0);
+  EXPECT_EQ(why({south, foreign}), "no live runner may take cameras of site north");
+  EXPECT_EQ(why({south, runner("r-n", R"("site_id":"north",)", "silent", "none", 0)}),
+            "no live runner may take cameras of site north: r-n may, but is silent");
+  EXPECT_EQ(why({south, runner("r-n", R"("site_id":"north",)", "active", "soft", 0)}),
+            "every live runner that may take it drains or is cordoned");
+  EXPECT_EQ(why({south, runner("r-n", "", "active", "none", 4)}), "every runner that may take it is full");
+  EXPECT_EQ(why({south, runner("r-n", R"("tenant_id":"t-1",)", "active", "none", 3)}), "waits for a runner");
+}
+
 }  // namespace
 }  // namespace weir::apps
