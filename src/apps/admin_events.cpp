@@ -3,6 +3,7 @@
 #include "print.hpp"
 #include "screen.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <thread>
 
@@ -11,6 +12,7 @@ namespace weir::apps {
 namespace {
 
 std::atomic<bool> g_stop{false};
+bool over() { return g_stop || !printing_makes_sense(); }
 std::string g_pattern = "#";  // where none is given
 
 std::string text_of(const json::value& object, std::string_view field) {
@@ -56,9 +58,10 @@ std::string target_of(const Arguments& arguments, const std::string& after, std:
 
 Result<int> print_kept(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
+  api.end_when(over);
   std::string after = arguments.text("after");
   bool any = false;
-  while (!g_stop) {
+  while (!over()) {
     TRY(page, api.get(target_of(arguments, after.empty() ? "0" : after, "&follow=false&limit=1000")));
     if (!page.is_object() || !page.get_object().contains("items") || !page.at("items").is_array())
       return Error{Errc::internal, "bad_answer", "the control plane did not answer with a list of events"};
@@ -71,7 +74,7 @@ Result<int> print_kept(const Arguments& arguments) {
     if (page.get_object().contains("at_end") && page.at("at_end") == true) break;
     after = std::move(next);
   }
-  if (!any && !arguments.has("json"))
+  if (!any && !arguments.has("json") && !over())
     complain(
         fmt::format("no event that is kept matches {}; --follow waits for those that come", pattern_of(arguments)));
   return 0;
@@ -96,6 +99,7 @@ void print_streamed(const net::StreamedEvent& event, bool raw, std::optional<Err
 Status follow_once(const Arguments& arguments, std::string& after, bool& reached) {
   // Asked anew each time: a token that is made here lives for minutes, and a restarted `weir up` may be elsewhere.
   TRY(api, Api::connect(arguments));
+  api.end_when(over);
   TRY(begin, api.get(target_of(arguments, after.empty() ? "now" : after, "&follow=false&limit=1")));
   if (after.empty()) after = text_of(begin, "next_cursor");
   reached = true;
@@ -103,8 +107,8 @@ Status follow_once(const Arguments& arguments, std::string& after, bool& reached
   Status followed = api.follow(target_of(arguments, after, ""), [&](const net::StreamedEvent& event) {
     if (!event.progress) print_streamed(event, arguments.has("json"), ended);
     if (!event.id.empty()) after = event.id;
-    return !ended && !g_stop;
-  }, g_stop);
+    return !ended && !over();
+  });
   if (ended) return *ended;
   return followed;
 }
@@ -114,10 +118,10 @@ Result<int> follow(const Arguments& arguments) {
   constexpr Duration kPauseMax = 2s;
   std::string after = arguments.text("after");
   bool followed_before = false, waiting = false;
-  for (Duration pause = 100ms; !g_stop;) {
+  for (Duration pause = 100ms; !over();) {
     bool reached = false;
     Status ended = follow_once(arguments, after, reached);
-    if (g_stop) break;
+    if (over()) break;
     followed_before = followed_before || reached;
     if (!ended && (ended.error().code != Errc::unavailable || !followed_before)) return ended.error();
     if (reached) {
@@ -128,7 +132,7 @@ Result<int> follow(const Arguments& arguments) {
     if (!routine && !std::exchange(waiting, true))
       complain(fmt::format("{}; waiting for the control plane, nothing will be missed. Ctrl-C ends this",
                            ended.error().message));
-    for (Duration waited{0}; waited < pause && !g_stop; waited += 50ms) std::this_thread::sleep_for(50ms);
+    for (Duration waited{0}; waited < pause && !over(); waited += 50ms) std::this_thread::sleep_for(50ms);
     pause = std::min<Duration>(pause * 2, kPauseMax);
   }
   return 0;
@@ -137,7 +141,11 @@ Result<int> follow(const Arguments& arguments) {
 Result<int> events(const Arguments& arguments) {
   for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { g_stop = true; });
   std::signal(SIGPIPE, SIG_IGN);
-  return arguments.has("follow") ? follow(arguments) : print_kept(arguments);
+  Result<int> ended = arguments.has("follow") ? follow(arguments) : print_kept(arguments);
+  bool left = over();  // after Ctrl-C, or when a reader has seen enough, nothing that was under way has failed
+  auto unprinted = take_print_failure();
+  if (unprinted && unprinted->reason != "closed_pipe") return *unprinted;
+  return left ? Result<int>(0) : ended;
 }
 
 Result<int> lease_events(const Arguments& arguments) {

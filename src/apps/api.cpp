@@ -127,15 +127,14 @@ Result<net::ClientResponse> Api::ask_once(const net::ClientRequest& request) {
       *io_, [&]() -> boost::asio::awaitable<void> { answer.emplace(co_await client_->send(request)); },
       [](const std::exception_ptr&) {});
   // An idle connection that is kept for the next call must not keep this one.
-  while (!answer && io_->run_one() > 0) {
-  }
+  while (!answer && !io_->stopped() && !over()) io_->run_one_for(100ms);
+  if (!answer && over()) return Error{Errc::unavailable, "over", "the answer was not waited for"};
   if (!answer) return unreachable(url_, Error{Errc::internal, "internal", "the request ended without an answer"});
   if (!*answer) return unreachable(url_, answer->error());
   return std::move(**answer);
 }
 
-Status Api::follow(std::string target, const std::function<bool(const net::StreamedEvent&)>& each,
-                   const std::atomic<bool>& stop) {
+Status Api::follow(std::string target, const std::function<bool(const net::StreamedEvent&)>& each) {
   constexpr Duration kSilence = 45s;  // a stream without events is kept alive every 15 s
   net::ClientRequest request{.method = net::Method::get, .target = std::move(target), .bearer = token_};
   std::optional<Status> ended;
@@ -146,7 +145,7 @@ Status Api::follow(std::string target, const std::function<bool(const net::Strea
         ended.emplace(co_await client_->follow(std::move(request), kSilence, each));
       },
       [](const std::exception_ptr&) {});
-  while (!ended && !stop) io_->run_one_for(100ms);
+  while (!ended && !over()) io_->run_one_for(100ms);
   if (!ended) return ok();
   if (!*ended && ended->error().reason == "unreachable") return unreachable(url_, ended->error());
   return *std::move(ended);

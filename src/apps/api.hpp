@@ -14,7 +14,6 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -29,13 +28,14 @@ class Api {
   static Result<Api> connect(std::string url, Secret token, const std::string& ca_file = {});
 
   const std::string& url() const { return url_; }
+  // Nothing is waited for once `over` has answered true, which it then does for good.
+  void end_when(std::function<bool()> over) { over_ = std::move(over); }
   Result<json::value> get(std::string target);
   Result<json::value> send(net::Method method, std::string target, const json::object& body = {});
   // The plain answer, whatever its status: health and metrics.
   Result<net::ClientResponse> raw(net::Method method, std::string target, std::string body = {});
-  // Server-sent events, until `each` answers false, `stop` is set, or the stream ends: the error says why.
-  Status follow(std::string target, const std::function<bool(const net::StreamedEvent&)>& each,
-                const std::atomic<bool>& stop);
+  // Server-sent events, until `each` answers false, it is over, or the stream ends: the error says why.
+  Status follow(std::string target, const std::function<bool(const net::StreamedEvent&)>& each);
   // Every item of a list, page by page. `target` may hold a query.
   Result<json::array> list(const std::string& target);
 
@@ -43,8 +43,10 @@ class Api {
   Api(std::string url, Secret token) : url_(std::move(url)), token_(std::move(token)) {}
   Result<net::ClientResponse> ask_once(const net::ClientRequest& request);
   Result<net::ClientResponse> ask_each(const net::ClientRequest& request);
+  bool over() const { return over_ && over_(); }
   std::string url_;
   Secret token_;
+  std::function<bool()> over_;
   std::unique_ptr<boost::asio::io_context> io_;
   std::unique_ptr<net::HttpClient> client_;
 };

@@ -2,13 +2,16 @@
 
 #include "weir/base/live_output.hpp"
 
+#include <poll.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace weir::apps {
 
@@ -73,12 +76,29 @@ std::string field_lines(const json::object& object) {
   return out;
 }
 
+namespace {
+int g_print_errno = 0;  // of the first text that was not taken
+}
+
 void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  bool taken = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (!taken && errno != EBADF && g_print_errno == 0) g_print_errno = errno;
 }
 void print_line(std::string_view text) { print(fmt::format("{}\n", text)); }
 void print_json(const json::value& v) { print_line(json::to_text(v)); }
+
+std::optional<Error> take_print_failure() {
+  int why = std::exchange(g_print_errno, 0);
+  if (why == 0) return std::nullopt;
+  return Error{Errc::unavailable, why == EPIPE ? "closed_pipe" : "output",
+               fmt::format("cannot write to standard output: {}", std::strerror(why))};
+}
+
+bool printing_makes_sense() {
+  pollfd out{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  bool unread = ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+  return !unread && g_print_errno == 0;
+}
 
 bool offer(std::string_view text, bool counted) {
   static std::mutex mutex;

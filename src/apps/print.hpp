@@ -6,6 +6,7 @@
 
 #include "weir/base/json.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,10 +35,15 @@ std::string cell(const json::value& object, std::string_view field);
 // "name  value" lines of every field, nested ones as JSON.
 std::string field_lines(const json::object& object);
 
-// To stdout, flushed, and waiting for its reader: nothing is lost. A closed stdout is not an error.
+// To stdout, flushed, and waiting for its reader: nothing is lost, or `take_print_failure` knows. A stdout that was
+// closed from the start is not an error.
 void print(std::string_view text);
 void print_line(std::string_view text);
 void print_json(const json::value& v);
+// What kept stdout from taking a text since this was asked last; its reason is "closed_pipe" where the reader has left.
+std::optional<Error> take_print_failure();
+// Whether everything was taken so far and somebody can still read it.
+bool printing_makes_sense();
 // To stdout without ever waiting, for a program that has other work; see LiveOutput. Any thread. False: dropped.
 bool offer(std::string_view text, bool counted = true);
 void offer_line(std::string_view text);

@@ -3,6 +3,7 @@
 #include "shard.hpp"
 #include "stall.hpp"
 
+#include <boost/asio/ip/tcp.hpp>
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
@@ -187,6 +188,42 @@ TEST(Cli, Failure_IsExit1_WithOneSentence) {
                    "cannot reach the control plane at " + url);
   expect_complaint(weir(folder, {"tenant", "list", "--url", url}), 1, "no token for");
   expect_complaint(weir(folder, {"tenant", "list"}, "WEIR_TOKEN=x WEIR_URL=" + url), 1, "cannot reach");
+}
+
+TEST(Cli, OutputThatIsNotTaken_IsAFailure) {
+  TempDir folder;
+  std::string err = folder.path() + "/err";
+  for (std::string command : {"version", "--help"}) {
+    int status = std::system(fmt::format("{} {} >/dev/full 2>{}", WEIR_BINARY, command, err).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << command;
+    EXPECT_EQ(file_text(err), "weir: cannot write to standard output: No space left on device\n");
+  }
+}
+
+TEST(Cli, EventsInterruptedWhileNobodyAnswers_EndAtOnce) {
+  using boost::asio::ip::tcp;
+  TempDir folder;
+  boost::asio::io_context io;
+  tcp::acceptor silent(io, {boost::asio::ip::address_v4::loopback(), 0});
+  silent.non_blocking(true);
+  std::string url = fmt::format("http://127.0.0.1:{}", silent.local_endpoint().port());
+  std::string token = folder.path() + "/token";
+  std::ofstream(token) << "x\n";
+  int events = ::fork();
+  if (events == 0) {
+    ::execl(WEIR_BINARY, WEIR_BINARY, "events", "--url", url.c_str(), "--token-file", token.c_str(), nullptr);
+    ::_exit(127);
+  }
+  tcp::socket asked(io);
+  EXPECT_TRUE(eventually(10s, [&] {
+    boost::system::error_code nobody;
+    if (!asked.is_open()) silent.accept(asked, nobody);
+    return !nobody && asked.available() > 0;
+  }));
+  ::kill(events, SIGINT);
+  int status = -1;
+  EXPECT_TRUE(eventually(5s, [&] { return ::waitpid(events, &status, WNOHANG) == events; }));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 TEST(Cli, Up_ForASecond_EndsWithExit0) {
@@ -468,6 +505,21 @@ TEST(Cli, InTheFolderWhereUpWasStarted_ItIsFound_WithoutAFlagOrAVariable) {
   int status = -1;
   EXPECT_TRUE(eventually(10s, [&] { return ::waitpid(follower, &status, WNOHANG) == follower; }));
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << file_text(out);
+}
+
+TEST_F(CliUp, EventsForAReaderWhoHasSeenEnough_End) {
+  done("tenant add t-01");
+  done("site add site-A --tenant t-01");
+  done("camera add --tenant t-01 --site site-A --id cam-1 rtsp://camera.example/1");
+  for (std::string follow : {"", "--follow"}) {
+    std::string events = fmt::format("timeout 10 {} events camera.# {} --after 0 --state-dir {}", WEIR_BINARY, follow,
+                                     up.state());
+    std::string command = fmt::format("{{ {}; echo $? >{}/code; }} | head -1 >{}/read", events, folder.path(),
+                                      folder.path());
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    EXPECT_TRUE(has(file_text(folder.path() + "/read"), "camera.created"));
+    EXPECT_EQ(file_text(folder.path() + "/code"), "0\n") << follow;
+  }
 }
 
 TEST_F(CliUp, OfSeveralAddresses_TheOneThatAnswersIsAsked) {

@@ -28,6 +28,12 @@ int fail(const Error& error) {
   return exit_code(error);
 }
 
+// A command whose answer did not arrive has not succeeded.
+int printed(int code) {
+  auto lost = code == 0 ? take_print_failure() : std::nullopt;
+  return lost ? fail(*lost) : code;
+}
+
 int run(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty()) {
@@ -40,10 +46,10 @@ int run(int argc, char** argv) {
   if (!parsed) return fail(parsed.error());
   if (parsed->command == nullptr) {
     print(parsed->help);
-    return 0;
+    return printed(0);
   }
   auto code = parsed->command->run(parsed->arguments);
-  return code ? *code : fail(code.error());
+  return code ? printed(*code) : fail(code.error());
 }
 
 }  // namespace
