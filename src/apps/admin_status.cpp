@@ -38,7 +38,13 @@ Result<json::object> look(Api& api) {
   TRY(ready, api.raw(net::Method::get, "/readyz"));
   seen["store"] = ready.status == 200 ? "reachable" : "unreachable";
   seen["verdict"] = "the control plane runs, but its store does not answer: nobody can take or keep a camera for long";
-  if (ready.status != 200) return seen;
+  if (ready.status != 200) {
+    Error refusal = net::response_error(ready);
+    if (refusal.reason == "store_unavailable") return seen;
+    if (!net::says_nothing(ready)) return refusal;
+    return Error{Errc::unavailable, "not_weir",
+                 fmt::format("{} answered {}: is this a Weir control plane?", redact_url(api.url()), ready.status)};
+  }
   TRY(metrics, api.raw(net::Method::get, "/metrics"));
   if (auto epoch = metric(metrics.body, "weir_epoch")) seen["epoch"] = static_cast<std::int64_t>(*epoch);
   TRY(cameras, api.list("/v1/cameras"));

@@ -3,6 +3,9 @@
 #include "shard.hpp"
 #include "stall.hpp"
 
+#include "weir/base/clock.hpp"
+#include "weir/net/server.hpp"
+
 #include <boost/asio/ip/tcp.hpp>
 #include <gtest/gtest.h>
 
@@ -14,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 namespace weir::test {
 namespace {
@@ -188,6 +192,22 @@ TEST(Cli, Failure_IsExit1_WithOneSentence) {
                    "cannot reach the control plane at " + url);
   expect_complaint(weir(folder, {"tenant", "list", "--url", url}), 1, "no token for");
   expect_complaint(weir(folder, {"tenant", "list"}, "WEIR_TOKEN=x WEIR_URL=" + url), 1, "cannot reach");
+}
+
+TEST(Cli, StatusOfSomethingElse_SaysWhatAnswered) {
+  TempDir folder;
+  boost::asio::io_context io;
+  RealClock clock;
+  net::Router nothing;
+  net::HttpServer other(io, clock, nothing, net::ServerLimits{});
+  ASSERT_TRUE(other.listen("127.0.0.1:0"));
+  std::thread serving([&] { io.run_for(20s); });
+  std::ofstream(folder.path() + "/token") << "x\n";
+  std::string url = "http://" + other.address();
+  expect_complaint(weir(folder, {"status", "--url", url, "--token-file", "token"}), 1,
+                   url + " answered 404: is this a Weir control plane?");
+  io.stop();
+  serving.join();
 }
 
 TEST(Cli, OutputThatIsNotTaken_IsAFailure) {
