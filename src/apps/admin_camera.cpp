@@ -150,9 +150,12 @@ Result<int> camera_import(const Arguments& arguments) {
     return true;
   });
   if (arguments.has("json"))
-    print_json(json::object{
-        {"items", items}, {"added", counts.added}, {"updated", counts.updated}, {"failed", counts.failed}});
-  else print_line(fmt::format("{} added, {} updated, {} failed", counts.added, counts.updated, counts.failed));
+    print_json(json::object{{"items", items},
+                            {"added", counts.added},
+                            {"updated", counts.updated},
+                            {"failed", counts.failed},
+                            {"not_tried", counts.not_tried}});
+  else print_line(counts_text(counts));
   return counts.failed == 0 ? 0 : 1;
 }
 

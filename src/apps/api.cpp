@@ -41,13 +41,18 @@ bool means_folder(const Settings& settings) {
   return by_flag(settings, "state_dir") && !by_flag(settings, "control_plane_url");
 }
 
-Result<std::string> find_url(const Settings& settings) {
+struct Address {
+  std::string url;
+  bool of_folder = false;  // as a `weir up` wrote it down
+};
+
+Result<Address> find_address(const Settings& settings) {
   std::string url;
   if (!means_folder(settings)) {
     if (!by_flag(settings, "control_plane_url")) url = environment("WEIR_URL");
     if (url.empty()) url = settings.text("control_plane_url");
   }
-  if (!url.empty()) return url;
+  if (!url.empty()) return Address{url};
   std::string path = endpoint_file(settings.text("state_dir"));
   auto text = read_file(path, 4096);
   if (!text)
@@ -55,17 +60,22 @@ Result<std::string> find_url(const Settings& settings) {
                  fmt::format("no control plane is running in {}: start it with `weir up`, or give --url and "
                              "--token-file",
                              settings.text("state_dir"))};
-  return trimmed(*text);
-}
-
-Error unreachable(const std::string& url, const Error& why) {
-  if (why.reason.starts_with("tls_")) return why;  // it runs, and says itself what to change
-  return Error{Errc::unavailable, "unreachable",
-               fmt::format("cannot reach the control plane at {}: is it running? start it with `weir up` ({})",
-                           redact_url(url), why.message)};
+  return Address{trimmed(*text), true};
 }
 
 }  // namespace
+
+Error unanswered(const Error& why, const net::ClientRequest& request, const std::string& url, bool of_folder) {
+  if (why.reason.starts_with("tls_")) return why;  // it runs, and says itself what to change
+  bool looks = request.method == net::Method::get || request.method == net::Method::head;
+  if (why.reason == "timeout")
+    return Error{Errc::unavailable, "timeout",
+                 fmt::format("the control plane at {} did not answer within {:.0f} s{}", redact_url(url),
+                             seconds(request.timeout), looks ? "" : "; whether it was done is not known")};
+  return Error{Errc::unavailable, "unreachable",
+               fmt::format("cannot reach the control plane at {}: is it running?{} ({})", redact_url(url),
+                           of_folder ? " start it with `weir up`" : "", why.message)};
+}
 
 std::vector<Option> with_api_options(std::vector<Option> own) {
   own.push_back(
@@ -76,7 +86,7 @@ std::vector<Option> with_api_options(std::vector<Option> own) {
 
 Result<Api> Api::connect(const Arguments& arguments) {
   TRY(settings, arguments.settings());
-  TRY(url, find_url(settings));
+  TRY(address, find_address(settings));
   Secret token(means_folder(settings) ? std::string() : environment("WEIR_TOKEN"));
   if (arguments.has("token-file")) {
     TRY(text, read_file(arguments.text("token-file"), 64 << 10));
@@ -87,11 +97,13 @@ Result<Api> Api::connect(const Arguments& arguments) {
       return Error{Errc::unauthorized, "no_token",
                    fmt::format("no token for {}: give --token-file or WEIR_TOKEN, or name its secret with "
                                "--auth-secret-file or --state-dir",
-                               redact_url(url))};
+                               redact_url(address.url))};
     TRY(minted, admin_token(settings));
     token = std::move(minted);
   }
-  return connect(std::move(url), std::move(token), settings.text("control_plane_ca_file"));
+  auto api = connect(std::move(address.url), std::move(token), settings.text("control_plane_ca_file"));
+  if (api) api->of_folder_ = address.of_folder;
+  return api;
 }
 
 Result<Api> Api::connect(std::string url, Secret token, const std::string& ca_file) {
@@ -129,8 +141,8 @@ Result<net::ClientResponse> Api::ask_once(const net::ClientRequest& request) {
   // An idle connection that is kept for the next call must not keep this one.
   while (!answer && !io_->stopped() && !over()) io_->run_one_for(100ms);
   if (!answer && over()) return Error{Errc::unavailable, "over", "the answer was not waited for"};
-  if (!answer) return unreachable(url_, Error{Errc::internal, "internal", "the request ended without an answer"});
-  if (!*answer) return unreachable(url_, answer->error());
+  if (!answer) answer.emplace(Error{Errc::internal, "internal", "the request ended without an answer"});
+  if (!*answer) return unanswered(answer->error(), request, url_, of_folder_);
   return std::move(**answer);
 }
 
@@ -147,7 +159,7 @@ Status Api::follow(std::string target, const std::function<bool(const net::Strea
       [](const std::exception_ptr&) {});
   while (!ended && !over()) io_->run_one_for(100ms);
   if (!ended) return ok();
-  if (!*ended && ended->error().reason == "unreachable") return unreachable(url_, ended->error());
+  if (!*ended && ended->error().reason == "unreachable") return unanswered(ended->error(), {}, url_, of_folder_);
   return *std::move(ended);
 }
 

@@ -45,11 +45,15 @@ class Api {
   Result<net::ClientResponse> ask_each(const net::ClientRequest& request);
   bool over() const { return over_ && over_(); }
   std::string url_;
+  bool of_folder_ = false;
   Secret token_;
   std::function<bool()> over_;
   std::unique_ptr<boost::asio::io_context> io_;
   std::unique_ptr<net::HttpClient> client_;
 };
+
+// What a person is told where a request was not answered. `of_folder`: the address is the one that a `weir up` left.
+Error unanswered(const Error& why, const net::ClientRequest& request, const std::string& url, bool of_folder);
 
 // "/v1/cameras" and an id that may hold anything → "/v1/cameras/a%2Fb"
 std::string route(std::string_view base, std::string_view id, std::string_view rest = "");

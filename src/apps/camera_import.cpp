@@ -52,13 +52,19 @@ class Importer {
 
 }  // namespace
 
+std::string counts_text(const ImportCounts& counts) {
+  std::string out = fmt::format("{} added, {} updated, {} failed", counts.added, counts.updated, counts.failed);
+  return counts.not_tried == 0 ? out : fmt::format("{}, {} not tried", out, counts.not_tried);
+}
+
 ImportCounts import_cameras(Api& api, const std::vector<CameraLine>& lines, const ImportOptions& options,
                             const std::function<bool(const Imported&)>& each) {
   Importer importer(api, options);
-  ImportCounts counts;
+  ImportCounts counts{.not_tried = static_cast<int>(lines.size())};
   for (const CameraLine& line : lines) {
     Imported report{.line = line.line, .camera = text_field(line.camera, "camera_uuid")};
     bool gone = false;
+    --counts.not_tried;
     if (!line.problem.empty()) {
       report.result = "failed";
       report.message = line.problem;
@@ -67,7 +73,7 @@ ImportCounts import_cameras(Api& api, const std::vector<CameraLine>& lines, cons
     } else {
       report.result = "failed";
       report.message = put.error().message;
-      gone = put.error().reason == "unreachable";
+      gone = put.error().reason == "unreachable" || put.error().reason == "timeout";
     }
     ++(report.result == "added" ? counts.added : report.result == "updated" ? counts.updated : counts.failed);
     if (!each(report) || gone) break;

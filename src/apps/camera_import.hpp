@@ -23,10 +23,12 @@ struct Imported {
 
 struct ImportCounts {
   int added = 0, updated = 0, failed = 0;
+  int not_tried = 0;  // after the one that ended it
 };
+std::string counts_text(const ImportCounts& counts);
 
 // Tells `each` about every line, until it answers false. Goes on after a failure, but ends when the control plane is
-// out of reach.
+// out of reach or silent.
 ImportCounts import_cameras(Api& api, const std::vector<CameraLine>& lines, const ImportOptions& options,
                             const std::function<bool(const Imported&)>& each);
 

@@ -107,8 +107,7 @@ class CameraLoading {
         screen_.say(harmless(fmt::format("{}:{}: {}: {}", file_, one.line, one.camera, one.message)));
       return !stop_;
     });
-    screen_.say(fmt::format("cameras from {}: {} added, {} updated, {} failed", file_, counts.added, counts.updated,
-                            counts.failed));
+    screen_.say(fmt::format("cameras from {}: {}", file_, counts_text(counts)));
   }
 
   // Constant after construction.

@@ -192,6 +192,15 @@ TEST(Cli, Failure_IsExit1_WithOneSentence) {
                    "cannot reach the control plane at " + url);
   expect_complaint(weir(folder, {"tenant", "list", "--url", url}), 1, "no token for");
   expect_complaint(weir(folder, {"tenant", "list"}, "WEIR_TOKEN=x WEIR_URL=" + url), 1, "cannot reach");
+  std::ofstream(folder.path() + "/three.csv") << "camera_uuid,tenant_id,site_id,rtsp_url\n"
+                                                 "a,t,s,rtsp://c.example/1\nb,t,s,rtsp://c.example/2\n"
+                                                 "c,t,s,rtsp://c.example/3\n";
+  auto import = [&](const char* how) {
+    return weir(folder, {"camera", "import", "three.csv", how, "--url", url, "--token-file", "token"});
+  };
+  EXPECT_EQ(import("--create").out, "0 added, 0 updated, 1 failed, 2 not tried\n");
+  EXPECT_FALSE(has(import("--create").err, "weir up")) << "it is somewhere else";
+  EXPECT_EQ(import("--json").parsed().at("not_tried"), json::value(2));
 }
 
 TEST(Cli, StatusOfSomethingElse_SaysWhatAnswered) {
