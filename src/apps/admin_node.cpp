@@ -1,5 +1,6 @@
 #include "admin.hpp"
 #include "api.hpp"
+#include "fleet_view.hpp"
 #include "print.hpp"
 
 namespace weir::apps {
@@ -71,10 +72,20 @@ Result<int> node_uncordon(const Arguments& arguments) {
   return change(arguments, {{"cordoned", false}}, "{} takes new cameras again", true);
 }
 
+Result<int> drain(const Arguments& arguments, const std::string& mode) {
+  TRY(api, Api::connect(arguments));
+  TRY(node, api.send(Method::patch, route("/v1/runners", arguments.text("<node>")), {{"drain_mode", mode}}));
+  if (arguments.has("json")) print_json(node);
+  else print_line(harmless(drain_sentence(node)));
+  auto runners = api.list("/v1/runners");  // without it the order was given all the same
+  std::string warning = runners ? drain_warning(node, *runners) : "";
+  if (!warning.empty()) complain(warning);
+  return 0;
+}
+
 Result<int> node_drain(const Arguments& arguments) {
   std::string mode = arguments.has("mode") ? arguments.text("mode") : "soft";
-  if (mode == "soft") return change(arguments, {{"drain_mode", "soft"}}, "{} hands its cameras over, batch by batch");
-  if (mode == "hard") return change(arguments, {{"drain_mode", "hard"}}, "{} lets go of all its cameras at once");
+  if (mode == "soft" || mode == "hard") return drain(arguments, mode);
   if (mode == "none")
     return change(arguments, {{"drain_mode", "none"}}, "{} no longer drains and takes new cameras again", true);
   return usage_error("--mode must be one of: soft, hard, none");

@@ -140,6 +140,24 @@ FleetView fleet_view(const json::array& cameras, const json::array& leases, cons
   return fleet;
 }
 
+std::string drain_sentence(const json::value& runner) {
+  std::string id = text(runner, "runner_id");
+  if (!is_live(runner)) return fmt::format("{} is silent: the order waits until it is back", id);
+  if (is(runner, "drain_mode", "hard")) return fmt::format("{} lets go of all its cameras at once", id);
+  return fmt::format("{0} hands its cameras over, batch by batch; what is left: weir lease list --runner {0}", id);
+}
+
+// Counted as the control plane does for a runner that drains: only who may take whatever leaves it.
+std::string drain_warning(const json::value& runner, const json::array& runners) {
+  double room = 0, held = number(runner, "leases_held");
+  for (const json::value& other : runners) {
+    bool takes = is_live(other) && !is_cordoned(other) && !drains(other) && may_take(other, runner);
+    if (takes && text(other, "runner_id") != text(runner, "runner_id")) room += room_of(other);
+  }
+  if (room >= held || !is_live(runner)) return "";
+  return fmt::format("the others have room for {:.0f} of its {}", room, counted(static_cast<int>(held), "camera"));
+}
+
 std::string verdict(const FleetView& fleet) {
   if (fleet.enabled == 0) return "nothing to do: no camera is enabled";
   std::string all = fleet.enabled == 1 ? "the one enabled camera streams"

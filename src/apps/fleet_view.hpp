@@ -27,4 +27,9 @@ FleetView fleet_view(const json::array& cameras, const json::array& leases, cons
 // One line: "everything is all right: …", or how many cameras do not stream or see nothing, and why.
 std::string verdict(const FleetView& fleet);
 
+// What an order to drain that was just given to a runner brings about, and what its cameras lack elsewhere: "" where
+// the other runners have room for all of them.
+std::string drain_sentence(const json::value& runner);
+std::string drain_warning(const json::value& runner, const json::array& runners);
+
 }  // namespace weir::apps

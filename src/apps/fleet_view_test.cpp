@@ -82,6 +82,24 @@ TEST(FleetView, PendingCameras_SayWhatKeepsRunnersFromThem) {
   EXPECT_EQ(why(runner("active", false, "none", 3)), "1 of 1 camera does not stream: waits for a runner");
 }
 
+TEST(FleetView, Drain_SaysWhoWaits_AndForHowManyThereIsNoRoom) {
+  auto runner = [](const char* id, const char* status, const char* drain, int held, const char* more = "") {
+    return *json::parse_text(fmt::format(R"({{"runner_id":"{}","status":"{}","cordoned":false,"drain_mode":"{}",
+      "leases_held":{},"capacity_streams":8{}}})", id, status, drain, held, more));
+  };
+  EXPECT_EQ(drain_sentence(runner("edge-1", "silent", "hard", 6)),
+            "edge-1 is silent: the order waits until it is back");
+  EXPECT_EQ(drain_sentence(runner("edge-1", "active", "hard", 6)), "edge-1 lets go of all its cameras at once");
+  EXPECT_TRUE(drain_sentence(runner("edge-1", "active", "soft", 6)).ends_with("weir lease list --runner edge-1"));
+  json::value own = runner("edge-1", "active", "soft", 6);
+  json::array others{own, runner("silent", "silent", "none", 0), runner("drains", "active", "soft", 0),
+                     runner("bound", "active", "none", 0, R"(,"site_id":"s")"), runner("edge-2", "active", "none", 4)};
+  EXPECT_EQ(drain_warning(own, others), "the others have room for 4 of its 6 cameras");
+  EXPECT_EQ(drain_warning(runner("edge-1", "silent", "soft", 6), others), "");
+  others.push_back(runner("edge-3", "active", "none", 6));
+  EXPECT_EQ(drain_warning(own, others), "");
+}
+
 TEST(FleetView, RunnersBoundElsewhere_DoNotCount) {
   auto runner = [](const char* id, const char* bound, const char* status, const char* drain, int held) {
     return fmt::format(R"({{"runner_id":"{}",{}"status":"{}","cordoned":false,"drain_mode":"{}","leases_held":{},

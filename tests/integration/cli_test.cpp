@@ -418,7 +418,10 @@ TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
   EXPECT_EQ(done("node cordon runner-1"), "runner-1 takes no new cameras\n");
   EXPECT_EQ(as_json("node show runner-1").at("cordoned"), json::value(true));
   EXPECT_EQ(done("node uncordon runner-1"), "runner-1 takes new cameras again\n");
-  done("node drain runner-1");
+  Ran drained = run("node drain runner-1");
+  EXPECT_EQ(drained.out, "runner-1 hands its cameras over, batch by batch; what is left: weir lease list --runner "
+                         "runner-1\n");
+  EXPECT_EQ(drained.err, "weir: the others have room for 0 of its 1 camera\n") << "local is cordoned";
   EXPECT_EQ(done("node uncordon runner-1"), "runner-1 still drains (soft) and takes no new cameras; end that with: "
                                             "weir node drain runner-1 --mode none\n");
   for (std::string mode : {"hard", "soft", "none"}) {
