@@ -1,5 +1,7 @@
 #include "runner_process.hpp"
 
+#include "screen.hpp"
+
 #include "weir/base/backoff.hpp"
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
@@ -46,6 +48,7 @@ asio::awaitable<void> RunnerProcess::look() {
     }
     auto parsed = answer ? json::parse_text(answer->body) : Result<json::value>(json::value());
     if (parsed) state_ = *std::move(parsed);
+    for (std::string& line : news_of(state_, heard_)) news_.push_back(std::move(line));
     co_await clock_.wait(kLookEvery);
   }
 }
@@ -66,6 +69,7 @@ asio::awaitable<void> RunnerProcess::run() {
       int code = co_await child_->wait();
       state_ = nullptr;
       end_ = fmt::format("the runner ended with exit code {}", code);
+      if (!stopping_) news_.push_back(fmt::format("{} {}: another one is started", to_iso(clock_.wall()).substr(11, 8), end_));
       if (!stopping_) log::warn("runner.restarting", "the runner ended; another one is started").with("exit_code", code);
     }
     if (clock_.now() - started > kCalm) failures = 0;

@@ -10,6 +10,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir::apps {
@@ -24,6 +25,8 @@ class RunnerProcess {
   // Null while no runner answers; why, `absence` tells a person, who may read more in `log`.
   const json::value& state() const { return state_; }
   std::string absence(std::string_view log) const;
+  // What happened since this was asked last, a line each.
+  std::vector<std::string> take_news() { return std::exchange(news_, {}); }
 
  private:
   boost::asio::awaitable<Result<std::string>> address_of();
@@ -37,6 +40,8 @@ class RunnerProcess {
   json::value state_ = nullptr;
   std::string end_;     // of the runner before this one, until this one answers
   Instant again_at_{};  // when the next one is started
+  std::vector<std::string> news_;
+  std::string heard_;   // the time of the last thing that the runner told of
   bool answered_ = false, stopping_ = false, ended_ = false;
 };
 

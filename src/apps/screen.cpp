@@ -102,6 +102,19 @@ std::string screen_text(const json::value& state, const std::string& url, WallTi
   return head + "\n\n" + table.text() + (shown < order.size() ? more : "");
 }
 
+std::vector<std::string> news_of(const json::value& state, std::string& heard) {
+  std::vector<std::string> out;
+  std::string before = heard;
+  for (const json::value& each : list(state, "happened")) {
+    std::string ts = text(each, "ts"), camera = text(each, "camera_uuid");
+    if (ts <= before || ts.size() < 19) continue;
+    heard = std::max(heard, ts);
+    out.push_back(harmless(fmt::format("{} {}: {}{}", ts.substr(11, 8), text(each, "event"), text(each, "text"),
+                                       camera.empty() ? "" : fmt::format(" ({})", camera))));
+  }
+  return out;
+}
+
 std::string ScreenLines::lines(const json::value& state, Instant now) {
   std::string out;
   if (state.is_null()) return out;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace weir::apps {
 
@@ -19,6 +20,9 @@ std::string seen_text(const json::value& detections);
 // `state` is null, `absence` says why.
 std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows = SIZE_MAX,
                         std::string_view absence = "");
+
+// What happened at the runner since `heard`, which is moved on: a line each, with its time (UTC).
+std::vector<std::string> news_of(const json::value& state, std::string& heard);
 
 // Lines for a log: a camera is named when its state changes and when something is seen for the first time since; once a
 // minute all of them are summed up.

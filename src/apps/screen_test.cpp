@@ -94,5 +94,16 @@ TEST(Screen, Lines_SumUpOnceAMinute) {
   EXPECT_EQ(lines.lines(published(9), now + 120s), "1 camera, 3 delivering, 4 events in the last minute\n");
 }
 
+TEST(Screen, WhatHappenedAtTheRunner_IsSaidOnce) {
+  json::value state = *json::parse_text(
+      R"({"happened":[{"ts":"2026-01-02T03:04:05.678Z","event":"worker.crashed","text":"exit code 137","camera_uuid":""},)"
+      R"({"ts":"2026-01-02T03:04:06.000Z","event":"camera.alone","text":"twice","camera_uuid":"gate"}]})");
+  std::string heard;
+  EXPECT_EQ(news_of(state, heard), (std::vector<std::string>{"03:04:05 worker.crashed: exit code 137",
+                                                              "03:04:06 camera.alone: twice (gate)"}));
+  EXPECT_TRUE(news_of(state, heard).empty());
+  EXPECT_TRUE(news_of(nullptr, heard).empty());
+}
+
 }  // namespace
 }  // namespace weir::apps

@@ -207,6 +207,7 @@ class Everything {
     }
   }
   void show_now(std::string_view below = "") {
+    for (const std::string& line : runner_.take_news()) table_.say(line);
     if (log_.empty()) return (void)offer(fmt::format("{}{}", lines_.lines(runner_.state(), clock_.now()), below));
     constexpr size_t kOwnRows = 3;  // the empty line above, the one below, and the cursor's
     TerminalSize size = terminal_size();

@@ -286,6 +286,19 @@ TEST_F(WeirUpProcess, ATerminalStoppedByCtrlS_StopsNothing_AndShowsTheTableWhenI
   EXPECT_EQ(up.wait(20s), 0) << "a stopped terminal must not keep it from ending";
 }
 
+TEST_F(WeirUpProcess, WhatDies_IsSaidAboveTheTable_WithWhatFollows) {
+  Terminal terminal;
+  Up up(folder_, {}, {.out = terminal.program(), .err = terminal.program()});
+  std::vector<int> workers;
+  ASSERT_TRUE(eventually(20s, [&] {
+    return terminal.shows("No cameras yet") && ready() && !(workers = up.children_with("shard")).empty();
+  }));
+  ::kill(workers.front(), SIGKILL);
+  EXPECT_TRUE(eventually(20s, [&] { return terminal.shows("worker.crashed: exit code 137; another worker takes over"); }));
+  ::kill(up.children_with("--manager").front(), SIGKILL);
+  EXPECT_TRUE(eventually(20s, [&] { return terminal.shows("the runner ended with exit code 1: another one is started"); }));
+}
+
 TEST_F(WeirUpProcess, WhoseTerminalIsClosed_EndsCleanly_ButReadsItsSettingsAgainWhileItIsOpen) {
   auto terminal = std::make_unique<Terminal>();
   Up up(folder_, {}, {.out = terminal->program(), .err = terminal->program()});

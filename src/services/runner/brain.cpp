@@ -220,7 +220,8 @@ void Brain::on(const WorkerGone& event) {
   bool crash = (event.code != 0 && worker.phase != WorkerPhase::draining) || never_up;
   CameraId culprit_id = worker.hung ? worker.stuck : event.culprit;
   if (crash && !worker.killed)
-    note("worker.crashed", fmt::format("exit code {}{}", event.code, event.culprit.empty() ? "" : "; it served this camera"),
+    note("worker.crashed", fmt::format("exit code {}{}; another worker takes over", event.code,
+                                       event.culprit.empty() ? "" : ", while it served this camera"),
          event.culprit, event.worker, true);
   for (auto& [id, camera] : cameras_) {
     if (camera.on != event.worker) continue;
