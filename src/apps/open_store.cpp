@@ -13,7 +13,7 @@ OpenStore opened(std::unique_ptr<Store> store, std::string kind, std::string_vie
 }
 }  // namespace
 
-Result<OpenStore> open_store(boost::asio::io_context&, const Secret& url, int pool_size, LeaseLimits limits) {
+Result<OpenStore> open_store(const Secret& url, int pool_size, LeaseLimits limits) {
   const std::string& text = url.reveal();
   if (text.starts_with("sqlite:") && text.size() > 7) {
     TRY(store, sqlite::SqliteStore::open({.path = text.substr(7), .limits = limits}));

@@ -8,8 +8,6 @@
 #include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
 
-#include <boost/asio/io_context.hpp>
-
 #include <memory>
 #include <string>
 
@@ -26,6 +24,6 @@ struct OpenStore {
 };
 
 // sqlite:PATH or postgres://… (postgresql://…).
-Result<OpenStore> open_store(boost::asio::io_context& io, const Secret& url, int pool_size, LeaseLimits limits);
+Result<OpenStore> open_store(const Secret& url, int pool_size, LeaseLimits limits);
 
 }  // namespace weir::apps

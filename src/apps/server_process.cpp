@@ -90,7 +90,7 @@ Status ServerProcess::start(const Secret& database_url) {
   std::signal(SIGPIPE, SIG_IGN);
   size_t descriptors = raise_descriptor_limit();
   TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
-  TRY(store, open_store(io_, database_url, static_cast<int>(settings_.integer("database_pool_size")),
+  TRY(store, open_store(database_url, static_cast<int>(settings_.integer("database_pool_size")),
                         {.ttl_max = settings_.duration("lease_ttl_max_s"),
                          .runner_live = settings_.duration("runner_live_s")}));
   store_ = std::move(store);

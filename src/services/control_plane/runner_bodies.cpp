@@ -10,21 +10,15 @@ namespace {
 
 constexpr int kCapacityMax = 100'000;
 
-std::string text_problem(const std::string& text) {
-  if (text.size() > 255) return "must have at most 255 bytes";
-  bool control = std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
-  return control ? "must not contain control characters" : "";
-}
-
 // A runner's own time stamp: kept as it is said, so it may be anything that is fit to be shown.
 std::string stamp_problem(const std::string& text) {
-  bool sane = !text.empty() && text.size() <= 64 && text_problem(text).empty();
+  bool sane = !text.empty() && text.size() <= 64 && name_problem(text).empty();
   return sane ? "" : "must have 1 to 64 bytes without control characters";
 }
 
 std::string capabilities_problem(const std::vector<std::string>& all) {
   bool sane = all.size() <= 64 && std::ranges::all_of(all, [](const std::string& each) {
-                return !each.empty() && each.size() <= 64 && text_problem(each).empty();
+                return !each.empty() && each.size() <= 64 && name_problem(each).empty();
               });
   return sane ? "" : "must hold at most 64 words of 1 to 64 bytes without control characters";
 }
@@ -41,9 +35,9 @@ void fields(V& v, Registration& r) {
   v.optional("tenant_id", r.runner.tenant);
   v.optional("site_id", r.runner.site);
   v.optional("boot_id", r.runner.boot);
-  v.optional("deployment_group", r.runner.deployment_group, text_problem);
-  v.optional("deployment_version", r.runner.deployment_version, text_problem);
-  v.optional("host", r.runner.host, text_problem);
+  v.optional("deployment_group", r.runner.deployment_group, name_problem);
+  v.optional("deployment_version", r.runner.deployment_version, name_problem);
+  v.optional("host", r.runner.host, name_problem);
   v.optional("port", r.runner.port, json::range(0, 65535));
   v.optional("metrics_port", r.runner.metrics_port, json::range(0, 65535));
   v.optional("capacity", r.runner.capacity, json::range(0, kCapacityMax));
