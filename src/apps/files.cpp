@@ -68,4 +68,10 @@ Status make_private_folder(const std::string& path) {
   return ok();
 }
 
+Result<std::string> spool_folder(const Settings& settings) {
+  if (std::string given = settings.text("spool_dir"); !given.empty()) return given;
+  TRY(made, make_private_folder(settings.text("state_dir")));
+  return settings.text("state_dir") + "/spool";
+}
+
 }  // namespace weir::apps

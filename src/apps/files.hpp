@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weir/base/result.hpp"
+#include "weir/base/settings.hpp"
 
 #include <string>
 
@@ -15,5 +16,7 @@ std::string trimmed(std::string_view text);
 Status write_file(const std::string& path, std::string_view text, unsigned mode);
 // Creates the folder (0700) and those above it where they are missing.
 Status make_private_folder(const std::string& path);
+// Where a runner's workers spool. What is above the default one is made; the folder itself is the spool's.
+Result<std::string> spool_folder(const Settings& settings);
 
 }  // namespace weir::apps

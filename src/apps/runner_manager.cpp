@@ -2,6 +2,7 @@
 
 #include "api.hpp"
 #include "command.hpp"
+#include "files.hpp"
 #include "print.hpp"
 #include "runner.hpp"
 #include "settings_watch.hpp"
@@ -16,6 +17,7 @@
 #include "weir/posix/machine.hpp"
 #include "weir/runner/endpoints.hpp"
 #include "weir/runner/manager.hpp"
+#include "weir/spool/file_spool.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -92,6 +94,7 @@ class ManagerProcess {
   posix::Machine machine_;
   std::unique_ptr<http_plane::HttpPlane> plane_;
   std::unique_ptr<http_bus::HttpBus> bus_;
+  std::unique_ptr<Spool> spool_;
   std::unique_ptr<runner::Manager> manager_;
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
@@ -216,8 +219,11 @@ asio::awaitable<void> ManagerProcess::watch_binary() {
 Result<int> ManagerProcess::run() {
   std::signal(SIGPIPE, SIG_IGN);
   TRY(connected, connect());
+  TRY(folder, spool_folder(settings_));
+  TRY(spool, spool::open_file_spool(folder, {}));
+  spool_ = std::move(spool);
   metrics_.add_process_metrics();
-  manager_ = std::make_unique<runner::Manager>(io_, clock_, *plane_, *bus_, host_, metrics_, manager_settings());
+  manager_ = std::make_unique<runner::Manager>(io_, clock_, *plane_, *bus_, host_, *spool_, metrics_, manager_settings());
   TRY(listening, listen());
   print_line(json::to_text(json::object{{"listening", url_of(server_->address())}}));
   log::info("runner.started", "a runner runs").with("boot_id", self_.boot).with("address", server_->address());

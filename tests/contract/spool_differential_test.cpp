@@ -49,7 +49,7 @@ class Pair {
     auto seen = [](Spool& spool) {
       std::set<std::string> all;
       for (const SpoolContent& each : spool.list())
-        all.insert(fmt::format("{} {} {}", each.camera, each.tenure.boot, each.in_use));
+        all.insert(fmt::format("{} {}", each.camera, each.tenure.boot));
       return all;
     };
     same(processes_[0], seen, "list");

@@ -83,6 +83,8 @@ TEST_P(LeaseApi, OneCamera_AcquiredRenewedReleased_WithEveryRefusal) {
 
   EXPECT_EQ(acquire("runner-1", "cam-99").code(), "camera_not_found");
   EXPECT_EQ(talk().patch("/v1/cameras/cam-2", {{"enabled", false}}).status, 200);
+  EXPECT_EQ(talk().get("/v1/leases/camera/cam-1").field("assignable"), "true");
+  EXPECT_EQ(talk().get("/v1/leases/camera/cam-2").field("assignable"), "false");
   Reply disabled = acquire("runner-1", "cam-2");
   EXPECT_EQ(disabled.status, 422);
   EXPECT_EQ(disabled.code(), "camera_disabled");

@@ -14,23 +14,20 @@ namespace {
 // Light enough for a hundred of them.
 const std::string kTiny = "width=192,height=144,fps=2,keyframe_s=1,seconds=10";
 
-class RunnerDials : public ::testing::Test {
+class RunnerDials : public FleetTest {
  protected:
-  void SetUp() override {
-    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
-  }
   void start(int cameras, int capacity, double refill_per_min) {
     fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = cameras,
                                                         .profile = kTiny,
                                                         .camera = {{"model", {{"detector", "none"}}}},
                                                         .runner_flags = {"--capacity-streams", "40"},
                                                         .refill_per_min = refill_per_min,
-                                                        .capacity = capacity});
+                                                        .capacity = capacity,
+                                                        .postgres = postgres()});
   }
-  std::unique_ptr<RunnerFleet> fleet_;
 };
 
-TEST_F(RunnerDials, HundredCamerasOfOneSite_AreDialledWithinTheSitesBudget) {
+TEST_P(RunnerDials, HundredCamerasOfOneSite_AreDialledWithinTheSitesBudget) {
   start(100, 10, 120);
   std::int64_t began = wall_now().time_since_epoch().count();
   for (const char* id : {"r1", "r2", "r3"}) fleet_->add(id);
@@ -61,6 +58,8 @@ TEST_F(RunnerDials, HundredCamerasOfOneSite_AreDialledWithinTheSitesBudget) {
   EXPECT_EQ(owned, 100) << "leases do not wait for the budget";
 }
 
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerDials, ::testing::Values("Sqlite", "Postgres"), store_name);
+
 class RunnerReboot : public RunnerDials {
  protected:
   void stream_forty(std::vector<std::string> more = {}) {
@@ -88,7 +87,7 @@ class RunnerReboot : public RunnerDials {
 };
 
 // One that comes back slowly accepts connections long before it answers.
-TEST_F(RunnerReboot, Of40CamerasRecorder_SeesNoMoreDialsAtOnceThanTheLimiterAllows) {
+TEST_P(RunnerReboot, Of40CamerasRecorder_SeesNoMoreDialsAtOnceThanTheLimiterAllows) {
   ASSERT_NO_FATAL_FAILURE(stream_forty());
   fault("reboot", 60);
   let_last(2s);
@@ -97,7 +96,11 @@ TEST_F(RunnerReboot, Of40CamerasRecorder_SeesNoMoreDialsAtOnceThanTheLimiterAllo
   EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
 }
 
-TEST_F(RunnerReboot, Of40CamerasRecorderThatFallsSilent_SeesNoMoreDialsAtOnceThanTheLimiterAllows) {
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerReboot, ::testing::Values("Sqlite", "Postgres"), store_name);
+
+class RunnerRebootOnSqlite : public RunnerReboot {};
+
+TEST_P(RunnerRebootOnSqlite, Of40CamerasRecorderThatFallsSilent_SeesNoMoreDialsAtOnceThanTheLimiterAllows) {
   ASSERT_NO_FATAL_FAILURE(stream_forty());
   fault("black_hole", 6);
   EXPECT_EQ(peak(), 8);
@@ -105,11 +108,13 @@ TEST_F(RunnerReboot, Of40CamerasRecorderThatFallsSilent_SeesNoMoreDialsAtOnceTha
 }
 
 // It is the limiter that the other tests see, not a runner or a recorder that is slow by itself.
-TEST_F(RunnerReboot, Of40CamerasRecorder_IsStormed_WhereTheLimitIsAsHigh) {
+TEST_P(RunnerRebootOnSqlite, Of40CamerasRecorder_IsStormed_WhereTheLimitIsAsHigh) {
   ASSERT_NO_FATAL_FAILURE(stream_forty({"--dial-concurrency", "40"}));
   fault("black_hole", 6);
   EXPECT_GT(peak(), 20);
 }
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerRebootOnSqlite, ::testing::Values("Sqlite"), store_name);
 
 }  // namespace
 }  // namespace weir::test

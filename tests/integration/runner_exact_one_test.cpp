@@ -147,6 +147,84 @@ TEST_P(RunnerExactOne, ManagerWorkersAndBothStoppedFor30s_WakeUp_AndSpeakForNobo
   expect_one_voice_at_the_end();
 }
 
+// How long the next test lasts; longer where it is asked to.
+Duration jitter_time() {
+  const char* asked = std::getenv("WEIR_JITTER_S");
+  return asked != nullptr ? from_seconds(std::stod(asked)) : 2 * kTtl + 2s;
+}
+
+// Both runners' calls, and all cores are busy.
+TEST_P(RunnerExactOne, EveryCallLateByHalfASecond_CostsNoCamera) {
+  start_two(true);
+  proxy_->set({.delay = 250ms, .jitter = 250ms});
+  std::vector<std::jthread> busy;
+  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i)
+    busy.emplace_back([](const std::stop_token& enough) {
+      while (!enough.stop_requested()) continue;
+    });
+  let_last(jitter_time());
+  EXPECT_TRUE(eventually(2s,
+                         [&] {
+                           return std::ranges::all_of(
+                               fleet_->cameras(), [&](const auto& id) { return r1().number(id, "lease_valid_s") > 0; });
+                         }))
+      << "late answers are no use\n"
+      << fleet_->report();
+  busy.clear();
+  EXPECT_EQ(fleet_->versions(), before_) << "taken over, or started again, without need";
+  expect_one_voice_at_the_end();
+}
+
+// The first keeps its cameras while it lives, loses them while it is frozen, and hears of it when it goes on: its name
+// is still the owner's, only its boot is not.
+TEST_P(RunnerExactOne, TwoRunnersWithOneCopiedId_NeverBothSpeak) {
+  Runner& first = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  auto twin = fleet_->make("r1", "twin");
+  let_last(kTtl + 1s);
+  EXPECT_TRUE(fleet_->all_stream(5s)) << "the first one keeps them\n" << fleet_->report();
+  EXPECT_EQ(twin->told()["owned"], 0);
+  auto before = fleet_->versions();
+  std::vector<int> frozen = first.processes();
+  auto twin_streams = [&](const std::string& camera) { return twin->streams(camera); };
+  signal_all(frozen, SIGSTOP);
+  ASSERT_TRUE(eventually(15s, [&] { return std::ranges::all_of(fleet_->cameras(), twin_streams); })) << twin->log();
+  ASSERT_TRUE(eventually(10s, [&] {
+    fleet_->history().read(fleet_->plane());
+    return std::ranges::all_of(fleet_->cameras(), [&](const std::string& camera) {
+      return std::ranges::any_of(fleet_->history().events(), [&](const Accepted& event) {
+        return event.kind == "detections" && event.camera == camera && event.version > before.at(camera);
+      });
+    });
+  })) << twin->log();
+  auto versions = fleet_->versions();
+  signal_all(frozen, SIGCONT);
+  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
+  EXPECT_TRUE(eventually(5s,
+                         [&] {
+                           boost::json::object state = first.state();
+                           return state.contains("workers") &&
+                                  std::ranges::all_of(state["workers"].as_array(),
+                                                      [](const auto& each) { return each.at("cameras") == 0; });
+                         }))
+      << "its workers go on\n"
+      << fleet_->report();
+  EXPECT_TRUE(std::ranges::all_of(fleet_->cameras(), twin_streams)) << twin->log();
+  EXPECT_EQ(fleet_->versions(), versions) << "the first took them back";
+  fleet_->history().read(fleet_->plane());
+  fleet_->history().expect_one_voice();
+}
+
+TEST_P(RunnerExactOne, ControlPlaneKilledAndStartedAgain_NobodyChangesHands) {
+  start_two();
+  fleet_->plane().kill_hard();
+  let_last(kTtl + 1s);
+  fleet_->plane().start();
+  ASSERT_TRUE(fleet_->all_stream(15s, {"r1"})) << fleet_->report();
+  EXPECT_EQ(fleet_->versions(), before_);
+  expect_one_voice_at_the_end();
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOne, ::testing::Values("Sqlite", "Postgres"), store_name);
 
 class RunnerExactOneOnSqlite : public RunnerExactOne {};
@@ -232,84 +310,6 @@ TEST_P(RunnerExactOneOnSqlite, AnswerToTheRegistrationLost_TheRunnerJoinsUnderAn
       << "no answer was lost";
 }
 
-// How long the next test lasts; longer where it is asked to.
-Duration jitter_time() {
-  const char* asked = std::getenv("WEIR_JITTER_S");
-  return asked != nullptr ? from_seconds(std::stod(asked)) : 2 * kTtl + 2s;
-}
-
-// Both runners' calls, and all cores are busy.
-TEST_P(RunnerExactOneOnSqlite, EveryCallLateByHalfASecond_CostsNoCamera) {
-  start_two(true);
-  proxy_->set({.delay = 250ms, .jitter = 250ms});
-  std::vector<std::jthread> busy;
-  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i)
-    busy.emplace_back([](const std::stop_token& enough) {
-      while (!enough.stop_requested()) continue;
-    });
-  let_last(jitter_time());
-  EXPECT_TRUE(eventually(2s,
-                         [&] {
-                           return std::ranges::all_of(
-                               fleet_->cameras(), [&](const auto& id) { return r1().number(id, "lease_valid_s") > 0; });
-                         }))
-      << "late answers are no use\n"
-      << fleet_->report();
-  busy.clear();
-  EXPECT_EQ(fleet_->versions(), before_) << "taken over, or started again, without need";
-  expect_one_voice_at_the_end();
-}
-
-// The first keeps its cameras while it lives, loses them while it is frozen, and hears of it when it goes on: its name
-// is still the owner's, only its boot is not.
-TEST_P(RunnerExactOneOnSqlite, TwoRunnersWithOneCopiedId_NeverBothSpeak) {
-  Runner& first = fleet_->add("r1");
-  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
-  auto twin = fleet_->make("r1", "twin");
-  let_last(kTtl + 1s);
-  EXPECT_TRUE(fleet_->all_stream(5s)) << "the first one keeps them\n" << fleet_->report();
-  EXPECT_EQ(twin->told()["owned"], 0);
-  auto before = fleet_->versions();
-  std::vector<int> frozen = first.processes();
-  auto twin_streams = [&](const std::string& camera) { return twin->streams(camera); };
-  signal_all(frozen, SIGSTOP);
-  ASSERT_TRUE(eventually(15s, [&] { return std::ranges::all_of(fleet_->cameras(), twin_streams); })) << twin->log();
-  ASSERT_TRUE(eventually(10s, [&] {
-    fleet_->history().read(fleet_->plane());
-    return std::ranges::all_of(fleet_->cameras(), [&](const std::string& camera) {
-      return std::ranges::any_of(fleet_->history().events(), [&](const Accepted& event) {
-        return event.kind == "detections" && event.camera == camera && event.version > before.at(camera);
-      });
-    });
-  })) << twin->log();
-  auto versions = fleet_->versions();
-  signal_all(frozen, SIGCONT);
-  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
-  EXPECT_TRUE(eventually(5s,
-                         [&] {
-                           boost::json::object state = first.state();
-                           return state.contains("workers") &&
-                                  std::ranges::all_of(state["workers"].as_array(),
-                                                      [](const auto& each) { return each.at("cameras") == 0; });
-                         }))
-      << "its workers go on\n"
-      << fleet_->report();
-  EXPECT_TRUE(std::ranges::all_of(fleet_->cameras(), twin_streams)) << twin->log();
-  EXPECT_EQ(fleet_->versions(), versions) << "the first took them back";
-  fleet_->history().read(fleet_->plane());
-  fleet_->history().expect_one_voice();
-}
-
-TEST_P(RunnerExactOneOnSqlite, ControlPlaneKilledAndStartedAgain_NobodyChangesHands) {
-  start_two();
-  fleet_->plane().kill_hard();
-  let_last(kTtl + 1s);
-  fleet_->plane().start();
-  ASSERT_TRUE(fleet_->all_stream(15s, {"r1"})) << fleet_->report();
-  EXPECT_EQ(fleet_->versions(), before_);
-  expect_one_voice_at_the_end();
-}
-
 INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOneOnSqlite, ::testing::Values("Sqlite"), store_name);
 
 class RunnerTokens : public RunnerExactOne {
@@ -362,7 +362,7 @@ TEST_P(RunnerTokens, OfTwentySeconds_AreRenewedWithoutAGapInTheEvents) {
   EXPECT_TRUE(within(seconds(waited), 3, stalled_before)) << "an event waited for a token";
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, RunnerTokens, ::testing::Values("Sqlite"), store_name);
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerTokens, ::testing::Values("Sqlite", "Postgres"), store_name);
 
 }  // namespace
 }  // namespace weir::test

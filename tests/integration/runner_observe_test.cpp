@@ -19,18 +19,18 @@
 namespace weir::test {
 namespace {
 
-class RunnerObserve : public ::testing::Test {
+class RunnerObserve : public FleetTest {
  protected:
   void SetUp() override {
-    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
-    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.camera = {{"max_fps", 2}}});
+    FleetTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.camera = {{"max_fps", 2}}, .postgres = postgres()});
     fleet_->add("r1");
     ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   }
   Runner& runner() { return fleet_->runner("r1"); }
   // From now on its password is wrong.
   void break_camera() { fleet_->camsim().fault("cam-2", {{"kind", "unauthorized"}}); }
-  std::unique_ptr<RunnerFleet> fleet_;
 };
 
 const char* const kRunnerMetrics[] = {
@@ -70,7 +70,7 @@ std::set<std::string> families(const Reply& page) {
   return names;
 }
 
-TEST_F(RunnerObserve, HeartbeatsEverySecond_SummariesEveryFive) {
+TEST_P(RunnerObserve, HeartbeatsEverySecond_SummariesEveryFive) {
   constexpr Duration kWatched = 12s;
   WallTime began = wall_now();
   Duration stalled_before = StallMonitor::get().total();
@@ -103,79 +103,7 @@ TEST_F(RunnerObserve, HeartbeatsEverySecond_SummariesEveryFive) {
       << "too seldom";
 }
 
-TEST_F(RunnerObserve, MetricsOfRunnerAndWorkers_AreAllThere_InTheTextFormat_AndNameABrokenCamera) {
-  Reply own;
-  EXPECT_TRUE(eventually(5s, [&] {
-    own = runner().get("/metrics");
-    return own.text.find("runner_streams_owned{runner_id=\"r1\"} 2") != std::string::npos;
-  })) << own.text;
-  expect_text_format(own.text);
-  for (const char* name : kRunnerMetrics) EXPECT_TRUE(has_sample(own.text, name)) << name << "\n" << own.text;
-
-  ASSERT_TRUE(eventually(10s, [&] { return runner().camera("cam-1").contains("last_detection"); })) << fleet_->report();
-  std::string shard(runner().camera("cam-1")["shard_id"].as_string());
-  break_camera();
-  Reply worker;
-  EXPECT_TRUE(eventually(5s, [&] {
-    worker = runner().get(fmt::format("/workers/{}/metrics", shard));
-    return worker.text.find(R"(stream_errors_total{camera_uuid="cam-2",code="RTSP_AUTH_FAILED"} )") !=
-               std::string::npos &&
-           worker.text.find("stream_up{camera_uuid=\"cam-2\"} 0") != std::string::npos;
-  })) << worker.text;
-  EXPECT_NE(worker.text.find("stream_up{camera_uuid=\"cam-1\"} 1"), std::string::npos) << "the other streams";
-  EXPECT_EQ(worker.text.find("stream_errors_total{camera_uuid=\"cam-1\""), std::string::npos);
-  ASSERT_EQ(worker.status, 200) << worker.text;
-  expect_text_format(worker.text);
-  for (const char* name : kWorkerMetrics) EXPECT_TRUE(has_sample(worker.text, name)) << name;
-  EXPECT_EQ(runner().get("/workers/shard-77/metrics").status, 404);
-  EXPECT_EQ(runner().get("/healthz").status, 200);
-  EXPECT_EQ(runner().get("/readyz").status, 200);
-
-  Reply found = runner().get("/sd/prometheus");
-  ASSERT_EQ(found.status, 200);
-  ASSERT_TRUE(found.body.is_array()) << found.text;
-  for (const std::string& path : {std::string("/metrics"), fmt::format("/workers/{}/metrics", shard)})
-    EXPECT_TRUE(std::ranges::any_of(
-        found.body.as_array(),
-        [&](const auto& target) { return target.at("labels").at("__metrics_path__").as_string() == path; }))
-        << path << " in " << found.text;
-}
-
-TEST_F(RunnerObserve, WhileANewWorkerStandsBy_TheOldOneIsSpokenOf_AndEachPageIsNamedOnce) {
-  int old = runner().worker_of("cam-1"), fresh = -1;
-  std::string shard(runner().camera("cam-1")["shard_id"].as_string());
-  std::string page = fmt::format("/workers/{}/metrics", shard);
-  auto speaks = [&] { return static_cast<int>(runner().number("cam-1", "pid")); };
-  auto expect_one_that_streams = [&](const char* when) {
-    Reply found = runner().get("/sd/prometheus");
-    ASSERT_TRUE(found.body.is_array()) << when << found.text;
-    auto names_it = [&](const auto& each) { return each.at("labels").at("__metrics_path__").as_string() == page; };
-    EXPECT_EQ(std::ranges::count_if(found.body.as_array(), names_it), 1) << when << found.text;
-    EXPECT_NE(runner().get(page).text.find("stream_up{camera_uuid=\"cam-1\"} 1"), std::string::npos) << when;
-    EXPECT_TRUE(runner().streams("cam-1")) << when << fleet_->report();
-    EXPECT_TRUE(eventually(5s, [&] { return runner().told()["delivering"] == 2; })) << when << fleet_->report();
-  };
-  Reply changed = fleet_->plane().call(net::Method::patch, "/v1/cameras/cam-2", {{"model", {{"detector", "none"}}}},
-                                       fleet_->plane().token("admin"));
-  ASSERT_EQ(changed.status, 200) << changed.text;
-  ASSERT_TRUE(eventually(10s, [&] {
-    boost::json::object state = runner().told();
-    for (const auto& each : state["workers"].as_array())
-      if (each.at("shard_id").as_string() == shard && each.at("pid") != old && each.at("cameras") != 0)
-        fresh = each.at("pid").to_number<int>();
-    return fresh > 0;
-  })) << fleet_->report();
-  signal_all({fresh}, SIGSTOP);  // it would be ready in a moment
-  if (speaks() != old) std::printf("INCONCLUSIVE: the new worker took over before it could be stopped\n");
-  ASSERT_EQ(speaks(), old);
-  expect_one_that_streams("while it stands by: ");
-  signal_all({fresh}, SIGCONT);
-  ASSERT_TRUE(eventually(20s, [&] { return speaks() == fresh && ended(old); })) << fleet_->report();
-  ASSERT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
-  expect_one_that_streams("afterwards: ");
-}
-
-TEST_F(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
+TEST_P(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
   std::string program = part("bin/prometheus");
   if (program.empty()) GTEST_SKIP() << "Debian's prometheus could not be fetched";
   std::string folder = fleet_->folder().path();
@@ -228,6 +156,84 @@ TEST_F(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerObserve, ::testing::Values("Sqlite", "Postgres"), store_name);
+
+class RunnerObserveOnSqlite : public RunnerObserve {};
+
+TEST_P(RunnerObserveOnSqlite, MetricsOfRunnerAndWorkers_AreAllThere_InTheTextFormat_AndNameABrokenCamera) {
+  Reply own;
+  EXPECT_TRUE(eventually(5s, [&] {
+    own = runner().get("/metrics");
+    return own.text.find("runner_streams_owned{runner_id=\"r1\"} 2") != std::string::npos;
+  })) << own.text;
+  expect_text_format(own.text);
+  for (const char* name : kRunnerMetrics) EXPECT_TRUE(has_sample(own.text, name)) << name << "\n" << own.text;
+
+  ASSERT_TRUE(eventually(10s, [&] { return runner().camera("cam-1").contains("last_detection"); })) << fleet_->report();
+  std::string shard(runner().camera("cam-1")["shard_id"].as_string());
+  break_camera();
+  Reply worker;
+  EXPECT_TRUE(eventually(5s, [&] {
+    worker = runner().get(fmt::format("/workers/{}/metrics", shard));
+    return worker.text.find(R"(stream_errors_total{camera_uuid="cam-2",code="RTSP_AUTH_FAILED"} )") !=
+               std::string::npos &&
+           worker.text.find("stream_up{camera_uuid=\"cam-2\"} 0") != std::string::npos;
+  })) << worker.text;
+  EXPECT_NE(worker.text.find("stream_up{camera_uuid=\"cam-1\"} 1"), std::string::npos) << "the other streams";
+  EXPECT_EQ(worker.text.find("stream_errors_total{camera_uuid=\"cam-1\""), std::string::npos);
+  ASSERT_EQ(worker.status, 200) << worker.text;
+  expect_text_format(worker.text);
+  for (const char* name : kWorkerMetrics) EXPECT_TRUE(has_sample(worker.text, name)) << name;
+  EXPECT_EQ(runner().get("/workers/shard-77/metrics").status, 404);
+  EXPECT_EQ(runner().get("/healthz").status, 200);
+  EXPECT_EQ(runner().get("/readyz").status, 200);
+
+  Reply found = runner().get("/sd/prometheus");
+  ASSERT_EQ(found.status, 200);
+  ASSERT_TRUE(found.body.is_array()) << found.text;
+  for (const std::string& path : {std::string("/metrics"), fmt::format("/workers/{}/metrics", shard)})
+    EXPECT_TRUE(std::ranges::any_of(
+        found.body.as_array(),
+        [&](const auto& target) { return target.at("labels").at("__metrics_path__").as_string() == path; }))
+        << path << " in " << found.text;
+}
+
+TEST_P(RunnerObserveOnSqlite, WhileANewWorkerStandsBy_TheOldOneIsSpokenOf_AndEachPageIsNamedOnce) {
+  int old = runner().worker_of("cam-1"), fresh = -1;
+  std::string shard(runner().camera("cam-1")["shard_id"].as_string());
+  std::string page = fmt::format("/workers/{}/metrics", shard);
+  auto speaks = [&] { return static_cast<int>(runner().number("cam-1", "pid")); };
+  auto expect_one_that_streams = [&](const char* when) {
+    Reply found = runner().get("/sd/prometheus");
+    ASSERT_TRUE(found.body.is_array()) << when << found.text;
+    auto names_it = [&](const auto& each) { return each.at("labels").at("__metrics_path__").as_string() == page; };
+    EXPECT_EQ(std::ranges::count_if(found.body.as_array(), names_it), 1) << when << found.text;
+    EXPECT_NE(runner().get(page).text.find("stream_up{camera_uuid=\"cam-1\"} 1"), std::string::npos) << when;
+    EXPECT_TRUE(runner().streams("cam-1")) << when << fleet_->report();
+    EXPECT_TRUE(eventually(5s, [&] { return runner().told()["delivering"] == 2; })) << when << fleet_->report();
+  };
+  Reply changed = fleet_->plane().call(net::Method::patch, "/v1/cameras/cam-2", {{"model", {{"detector", "none"}}}},
+                                       fleet_->plane().token("admin"));
+  ASSERT_EQ(changed.status, 200) << changed.text;
+  ASSERT_TRUE(eventually(10s, [&] {
+    boost::json::object state = runner().told();
+    for (const auto& each : state["workers"].as_array())
+      if (each.at("shard_id").as_string() == shard && each.at("pid") != old && each.at("cameras") != 0)
+        fresh = each.at("pid").to_number<int>();
+    return fresh > 0;
+  })) << fleet_->report();
+  signal_all({fresh}, SIGSTOP);  // it would be ready in a moment
+  if (speaks() != old) std::printf("INCONCLUSIVE: the new worker took over before it could be stopped\n");
+  ASSERT_EQ(speaks(), old);
+  expect_one_that_streams("while it stands by: ");
+  signal_all({fresh}, SIGCONT);
+  ASSERT_TRUE(eventually(20s, [&] { return speaks() == fresh && ended(old); })) << fleet_->report();
+  ASSERT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
+  expect_one_that_streams("afterwards: ");
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerObserveOnSqlite, ::testing::Values("Sqlite"), store_name);
 
 }  // namespace
 }  // namespace weir::test

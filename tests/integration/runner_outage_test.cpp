@@ -8,19 +8,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 namespace weir::test {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr Duration kTtl = 3s;
 constexpr Duration kTakeover = 3500ms;  // from a lease's end to its next holder's STREAMING: 2.5 s, and a busy machine
 
-class RunnerOutage : public ::testing::Test {
+class RunnerOutage : public FleetTest {
  protected:
-  void SetUp() override {
-    if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
-  }
   // Every picture is looked at, and something is seen in every one.
   void start(std::vector<std::string> more, const std::string& database = {}) {
     more.insert(more.end(), {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1"});
@@ -28,6 +28,7 @@ class RunnerOutage : public ::testing::Test {
         .profile = "width=384,height=288,fps=5,keyframe_s=1,seconds=10",
         .camera = {{"max_fps", 10}, {"decode", "full"}, {"motion_gating", {{"enabled", false}}}, {"min_score", 0.05}},
         .runner_flags = std::move(more),
+        .postgres = postgres(),
         .database = database});
   }
   bool heard_after(const std::string& camera, WallTime time) {
@@ -78,13 +79,11 @@ class RunnerOutage : public ::testing::Test {
     }
     return sum;
   }
-
-  std::unique_ptr<RunnerFleet> fleet_;
 };
 
 // The control plane is killed, comes back, and can be asked again when the grace of every camera has just passed: what
 // is left is the time for recovery, a twentieth of the grace, in which a runner asks at least once.
-TEST_F(RunnerOutage, OfTheWholeGrace_NoCameraStops_AndNoPicturesEventIsLostOrDoubled) {
+TEST_P(RunnerOutage, OfTheWholeGrace_NoCameraStops_AndNoPicturesEventIsLostOrDoubled) {
   constexpr Duration kGrace = 36s, kNoticed = 300ms;  // a worker looks every 250 ms
   start({"--outage-grace-s", fmt::format("{}", seconds(kGrace))});
   FaultProxy proxy(fleet_->plane().url());
@@ -120,7 +119,90 @@ TEST_F(RunnerOutage, OfTheWholeGrace_NoCameraStops_AndNoPicturesEventIsLostOrDou
   for (const std::string& camera : fleet_->cameras()) expect_none_lost(runner, camera, before, dropped[camera]);
 }
 
-TEST_F(RunnerOutage, PostgresKilledAndStartedAgainBehindALivingControlPlane_NobodyChangesHands) {
+TEST_P(RunnerOutage, CutOffRunner_LosesWhatAnotherTook_AndPublishesWhatNobodyTook) {
+  start({});
+  FaultProxy proxy(fleet_->plane().url());
+  Runner& cut_off = fleet_->add("r1", {}, proxy.url());
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  ASSERT_TRUE(all_heard_after(wall_now()));
+  fleet_->add("r2", {"--capacity-streams", "1"});
+  auto dropped = dropped_at(cut_off);
+  auto versions = fleet_->versions();
+  WallTime cut = wall_now();
+  proxy.cut();
+  std::string taken;
+  ASSERT_TRUE(eventually(kTtl + kTakeover, [&] {
+    fleet_->history().read(fleet_->plane());
+    for (const std::string& camera : fleet_->cameras())
+      if (fleet_->history().streaming_above(camera, versions[camera])) taken = camera;
+    return !taken.empty();
+  })) << fleet_->report();
+  std::printf("cut off: the other streams after %.2f s\n",
+              seconds(*fleet_->history().streaming_above(taken, versions[taken]) - cut));
+  EXPECT_EQ(fleet_->owner_of(taken), "r2");
+  std::string kept = taken == "cam-1" ? "cam-2" : "cam-1";
+  ASSERT_TRUE(eventually(10s, [&] { return heard_after(taken, cut); })) << fleet_->report();
+  WallTime back = wall_now();
+  proxy.pass();
+  ASSERT_TRUE(eventually(15s, [&] { return heard_after(kept, back); })) << fleet_->report();
+  EXPECT_TRUE(eventually(5s, [&] { return sum_of(cut_off, "weir_events_dropped_total{reason=\"lost\"}") > 5; }))
+      << cut_off.get("/workers/shard-0/metrics").text;
+  EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
+  fleet_->history().read(fleet_->plane());
+  fleet_->history().expect_one_voice();
+  expect_none_lost(cut_off, kept, cut, dropped[kept]);  // nobody took it
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerOutage, ::testing::Values("Sqlite", "Postgres"), store_name);
+
+class RunnerOutageOnSqlite : public RunnerOutage {};
+
+TEST_P(RunnerOutageOnSqlite, LongerThanTheGrace_StopsDecoding_AndStreamsAgainAfterwards) {
+  start({"--outage-grace-s", "3"});
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  WallTime before = wall_now();
+  ASSERT_TRUE(all_heard_after(before));
+  fleet_->plane().kill_hard();
+  EXPECT_TRUE(eventually(15s, [&] { return runner.camera("cam-1")["paused"] == true; })) << fleet_->report();
+  EXPECT_TRUE(runner.logged("outage.paused"));
+  fleet_->plane().start();
+  EXPECT_TRUE(fleet_->all_stream(15s)) << fleet_->report();
+  EXPECT_TRUE(all_heard_after(wall_now())) << fleet_->report();
+  fleet_->history().expect_one_voice();
+}
+
+// Nobody is left who could hear of the loss, and the cameras do not come back.
+TEST_P(RunnerOutageOnSqlite, KilledWhileCutOff_WhatItSpooled_IsDroppedAndCounted_OnceAnotherHasTheCameras) {
+  start({});
+  FaultProxy proxy(fleet_->plane().url());
+  Runner& runner = fleet_->add("r1", {}, proxy.url());
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  ASSERT_TRUE(all_heard_after(wall_now()));
+  proxy.cut();
+  ASSERT_TRUE(eventually(15s, [&] { return sum_of(runner, "weir_events_spooled_total") > 20; })) << fleet_->report();
+  runner.kill_everything();
+  auto spooled = [&] { return std::distance(fs::directory_iterator(runner.folder() + "/spool"), {}); };
+  EXPECT_EQ(spooled(), 2) << "a log a camera";
+  fleet_->add("r2");
+  ASSERT_TRUE(fleet_->all_stream(15s, {"r2"})) << fleet_->report();
+  proxy.pass();
+  runner.start();
+  EXPECT_TRUE(eventually(15s, [&] { return spooled() == 0; })) << runner.log();
+  EXPECT_TRUE(runner.logged("spool.dropped"));
+  std::string sample = "\nweir_events_dropped_total{reason=\"lost\"} ", page = runner.get("/metrics").text;
+  ASSERT_NE(page.find(sample), std::string::npos) << page;
+  EXPECT_GT(std::stod(page.substr(page.find(sample) + sample.size())), 5);
+  EXPECT_TRUE(fleet_->all_stream(5s, {"r2"})) << fleet_->report();
+  fleet_->history().read(fleet_->plane());
+  fleet_->history().expect_one_voice();
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerOutageOnSqlite, ::testing::Values("Sqlite"), store_name);
+
+class RunnerOutageOnPostgres : public RunnerOutage {};
+
+TEST_P(RunnerOutageOnPostgres, PostgresKilledAndStartedAgainBehindALivingControlPlane_NobodyChangesHands) {
   auto server = PostgresServer::start();
   SKIP_WITHOUT_POSTGRES(server);
   auto database = (*server)->new_database();
@@ -144,7 +226,7 @@ TEST_F(RunnerOutage, PostgresKilledAndStartedAgainBehindALivingControlPlane_Nobo
   fleet_.reset();  // before its store
 }
 
-TEST_F(RunnerOutage, OneOfTwoControlPlanesKilled_TheOtherRenewsAndIsTold_AndNoPicturesEventIsLost) {
+TEST_P(RunnerOutageOnPostgres, OneOfTwoControlPlanesKilled_TheOtherRenewsAndIsTold_AndNoPicturesEventIsLost) {
   auto server = PostgresServer::shared();
   SKIP_WITHOUT_POSTGRES(server);
   auto database = (*server)->new_database();
@@ -182,54 +264,7 @@ TEST_F(RunnerOutage, OneOfTwoControlPlanesKilled_TheOtherRenewsAndIsTold_AndNoPi
   EXPECT_TRUE(within(seconds(latest), 5, stalled_before));
 }
 
-TEST_F(RunnerOutage, LongerThanTheGrace_StopsDecoding_AndStreamsAgainAfterwards) {
-  start({"--outage-grace-s", "3"});
-  Runner& runner = fleet_->add("r1");
-  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
-  WallTime before = wall_now();
-  ASSERT_TRUE(all_heard_after(before));
-  fleet_->plane().kill_hard();
-  EXPECT_TRUE(eventually(15s, [&] { return runner.camera("cam-1")["paused"] == true; })) << fleet_->report();
-  EXPECT_TRUE(runner.logged("outage.paused"));
-  fleet_->plane().start();
-  EXPECT_TRUE(fleet_->all_stream(15s)) << fleet_->report();
-  EXPECT_TRUE(all_heard_after(wall_now())) << fleet_->report();
-  fleet_->history().expect_one_voice();
-}
-
-TEST_F(RunnerOutage, CutOffRunner_LosesWhatAnotherTook_AndPublishesWhatNobodyTook) {
-  start({});
-  FaultProxy proxy(fleet_->plane().url());
-  Runner& cut_off = fleet_->add("r1", {}, proxy.url());
-  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
-  ASSERT_TRUE(all_heard_after(wall_now()));
-  fleet_->add("r2", {"--capacity-streams", "1"});
-  auto dropped = dropped_at(cut_off);
-  auto versions = fleet_->versions();
-  WallTime cut = wall_now();
-  proxy.cut();
-  std::string taken;
-  ASSERT_TRUE(eventually(kTtl + kTakeover, [&] {
-    fleet_->history().read(fleet_->plane());
-    for (const std::string& camera : fleet_->cameras())
-      if (fleet_->history().streaming_above(camera, versions[camera])) taken = camera;
-    return !taken.empty();
-  })) << fleet_->report();
-  std::printf("cut off: the other streams after %.2f s\n",
-              seconds(*fleet_->history().streaming_above(taken, versions[taken]) - cut));
-  EXPECT_EQ(fleet_->owner_of(taken), "r2");
-  std::string kept = taken == "cam-1" ? "cam-2" : "cam-1";
-  ASSERT_TRUE(eventually(10s, [&] { return heard_after(taken, cut); })) << fleet_->report();
-  WallTime back = wall_now();
-  proxy.pass();
-  ASSERT_TRUE(eventually(15s, [&] { return heard_after(kept, back); })) << fleet_->report();
-  EXPECT_TRUE(eventually(5s, [&] { return sum_of(cut_off, "weir_events_dropped_total{reason=\"lost\"}") > 5; }))
-      << cut_off.get("/workers/shard-0/metrics").text;
-  EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
-  fleet_->history().read(fleet_->plane());
-  fleet_->history().expect_one_voice();
-  expect_none_lost(cut_off, kept, cut, dropped[kept]);  // nobody took it
-}
+INSTANTIATE_TEST_SUITE_P(Stores, RunnerOutageOnPostgres, ::testing::Values("Postgres"), store_name);
 
 }  // namespace
 }  // namespace weir::test

@@ -17,11 +17,11 @@ struct Faults {
                        &drains, &rollouts, &twin_runner, &poison, &disabled, &host_steps})
       *each = rng.chance(0.4);
     failovers = rng.chance(0.2);
-    // Sometimes only the store has trouble: then nothing may move.
+    // Sometimes only the store has trouble: then nothing may move but from one worker of a runner to another.
     store_only = rng.chance(0.15);
     if (store_only) {
       loss = delay = duplication = cuts = kills = worker_kills = pauses = unauthorized = unreachable = false;
-      revocations = drains = rollouts = twin_runner = poison = disabled = failovers = false;
+      revocations = drains = twin_runner = poison = disabled = failovers = false;
       store_outages = true;
     }
   }

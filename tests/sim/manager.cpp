@@ -187,9 +187,26 @@ void World::list_cameras(Node& node, const ManagerPtr& m) {
         listed.cameras.push_back(std::move(wish));
       }
       feed(node, m, listed);
+      drop_left_spools(node, m);
     };
   }, [] {});
   in(rng_.between(3s, 5s), [this, &node, m] { deliver(m, [this, &node, m] { list_cameras(node, m); }); });
+}
+
+// As the product's manager does: what a dead worker left is dropped once somebody else has had the camera.
+void World::drop_left_spools(Node& node, const ManagerPtr& m) {
+  for (const SpoolContent& left : node.look->list()) {
+    const lease::HolderState* holder = m->brain->holder(left.camera);
+    if (holder != nullptr && holder->phase == lease::Phase::holding) continue;
+    request(node, m, [=, this, &node]() -> Reply {
+      return [=, this, &node, row = store_->row(left.camera)] {
+        if (!lease::is_over(left.tenure, row, m->owner.boot)) return;
+        std::uint64_t events = node.look->drop(left.camera, left.tenure);
+        if (events > 0) trace("node {} drops {} events of {} that another has had since", node.index, events, left.camera);
+        gone_ += events;
+      };
+    }, [] {});
+  }
 }
 
 void World::heartbeat(Node& node) {

@@ -200,6 +200,7 @@ class World {
   void check_paid(const ManagerPtr& m, const CameraId& camera);
   void tell(Node& node, const ManagerPtr& m, const runner::Tell& message);
   void list_cameras(Node& node, const ManagerPtr& m);
+  void drop_left_spools(Node& node, const ManagerPtr& m);
   void heartbeat(Node& node);
   int index_of(const CameraId& camera) const {
     return static_cast<int>(std::ranges::find(cameras_, camera) - cameras_.begin());
@@ -237,8 +238,8 @@ class World {
   void write(Node& node, const ManagerPtr& m, const WorkerPtr& w, Sent sent);
   void arrive(Node& node, const WorkerPtr& w, Sent sent);
   void insert(Node& node, const WorkerPtr& w, const Sent& sent);
-  std::uint64_t kept(const Node& node, int camera) const;  // bytes on its disk
   void check_losses();
+  void check_gap(int camera);
 
   bool all_streaming();
   void describe();
@@ -287,6 +288,7 @@ class World {
   std::map<int, Version> highest_seen_;           // planted: the fence that remembers only the highest
   std::set<std::uint64_t> accepted_;
   std::set<std::uint64_t> owed_;    // events that were seen by somebody with the right to say so
+  std::map<int, TrueTime> right_seen_;  // by camera: when somebody with that right saw it last
   int taken_over_ = 0;              // leases
   std::uint64_t gone_ = 0;          // events that were dropped and counted, or died with their process
   std::vector<TrueTime> captured_;  // by event

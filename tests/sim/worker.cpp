@@ -79,7 +79,7 @@ void World::give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int 
   // Planted: whatever lies on the disk is taken for one's own.
   if (options_.planted == Planted::foreign_spool)
     for (const SpoolContent& each : node.look->list())
-      if (each.camera == item.camera && !each.in_use) right.adopt = each.tenure;
+      if (each.camera == item.camera) right.adopt = each.tenure;
   if (right.version >= s.version && right.version > s.silenced) s.version = right.version;
   Instant until = options_.planted == Planted::relative_deadline ? local(node) + left : right.valid_until;
   w->voice->publisher().set_lease(item.camera, right.version, {m->owner.boot, right.grant}, until, right.adopt, item.after,
@@ -109,13 +109,6 @@ std::unique_ptr<Voice> World::make_voice(Node& node, const ManagerPtr& m, const 
   return std::make_unique<Voice>(std::move(around), node.disk.spool());
 }
 
-std::uint64_t World::kept(const Node& node, int camera) const {
-  std::uint64_t bytes = 0;
-  for (const SpoolContent& each : node.look->list())
-    if (each.camera == cameras_[static_cast<size_t>(camera)]) bytes += each.bytes;
-  return bytes;
-}
-
 // Nothing is lost without being counted; where only the store had trouble and nobody lost a lease, nothing is lost.
 void World::check_losses() {
   std::uint64_t missing = 0, excused = 0, on_disk = 0;
@@ -132,9 +125,19 @@ void World::check_losses() {
       on_disk += left->events;
     }
   }
-  excused = faults_.store_only && taken_over_ == 0 ? 0 : excused + gone_;
+  // A worker that does not fall silent in time for its successor is killed (rule 12), with what it had not said.
+  excused = faults_.store_only && !faults_.rollouts && taken_over_ == 0 ? 0 : excused + gone_;
   if (missing > excused + on_disk)
     checks_->fail(now_, fmt::format("{} events are missing, but {} were dropped and {} wait", missing, excused, on_disk));
+}
+
+// Where only the store has trouble somebody has the right to say or to keep what is seen, at nearly every moment. Whoever
+// falls silent for a successor and loses the store in that moment waits for it.
+void World::check_gap(int camera) {
+  TrueTime last = std::exchange(right_seen_.try_emplace(camera, now_).first->second, now_);
+  bool caught = std::ranges::any_of(away_, [&](const auto& span) { return std::abs(span.first - last) < 3 * kSecond; });
+  if (now_ - last > 12 * kSecond && !caught && taken_over_ == 0)
+    checks_->fail(now_, fmt::format("c{}: nobody had the right to see it for {} s", camera, (now_ - last) / kSecond));
 }
 
 // ---- what it does ----
@@ -174,7 +177,10 @@ void World::capture(Node& node, const WorkerPtr& w, int camera, int life) {
   if (faulty() && faults_.poison && camera == 0 && rng_.chance(0.1)) return end_worker(node, node.manager, w->number, 139, id);
   worker::Outgoing event{.camera = id, .event_id = fmt::to_string(captured_.size()), .payload = "{}",
                          .captured = wall(node), .decoded = local(node)};
-  if (find_seat(w, camera, life)->version != Version{}) owed_.insert(captured_.size());
+  if (find_seat(w, camera, life)->version != Version{}) {
+    owed_.insert(captured_.size());
+    if (faults_.store_only) check_gap(camera);
+  }
   trace("process {} sees {} of {}", w->process, captured_.size(), id);
   captured_.push_back(now_);
   w->voice->publisher().publish(std::move(event));

@@ -96,7 +96,7 @@ class FakeSpool final : public Spool {
   }
   std::vector<SpoolContent> list() const override {
     std::vector<SpoolContent> all;
-    for (const auto& [key, log] : disk_.logs) all.push_back({key.first, key.second, log.events.size(), log.writer != nullptr});
+    for (const auto& [key, log] : disk_.logs) all.push_back({key.first, key.second, log.events.size()});
     return all;
   }
   SpoolCounts counts() const override { return counts_; }

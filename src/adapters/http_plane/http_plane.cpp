@@ -307,6 +307,20 @@ asio::awaitable<Result<std::vector<Holding>>> HttpPlane::held() {
   co_return std::move(out);
 }
 
+asio::awaitable<Result<lease::LeaseRow>> HttpPlane::lease(CameraId camera) {
+  lease::LeaseRow row{.camera = camera};
+  Read read = [&](json::value& answer) -> Status {
+    row.version = {number_of(answer, "version")};
+    row.grant = {number_of(answer, "grant_version")};
+    row.owner = {RunnerId::trusted(text_of(answer, "runner_id")), BootId::trusted(text_of(answer, "boot_id"))};
+    row.assignable = field(answer, "assignable") == nullptr || flag_of(answer, "assignable");  // an older one does not say
+    return text_of(answer, "camera_uuid") == camera.str() ? ok() : Status(bad_answer());
+  };
+  CO_TRY(heard, co_await ask(net::Method::get, "/v1/leases/camera/" + percent_encode(camera.str()), {}, config_.patience,
+                             std::move(read)));
+  co_return std::move(row);
+}
+
 // The whole list is refused: without that one camera it would say that its worker is to be stopped.
 void HttpPlane::unreadable(const std::string& camera, const Error& why) {
   if (std::string said = camera + " " + why.message; std::exchange(unreadable_, said) == said) return;

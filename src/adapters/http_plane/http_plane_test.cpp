@@ -30,6 +30,7 @@ struct Site {
     add(net::Method::post, "/v1/runners/register", registration);
     add(net::Method::post, "/v1/auth/token", tokens);
     add(net::Method::get, "/v1/cameras", cameras);
+    add(net::Method::get, "/v1/leases/camera/{camera_uuid}", lease);
     EXPECT_TRUE(server.listen("127.0.0.1:0"));
   }
   void add(net::Method method, const char* path, Answer& answer) {
@@ -55,6 +56,7 @@ struct Site {
     return Response::json(json::object{{"items", json::array{granted}}});
   };
   Answer tokens = [](net::Request&) { return Response::json(json::object{{"token", "t"}, {"expires_in", 900}}); };
+  Answer lease = [](net::Request&) { return Response::failure({Errc::not_found, "camera_not_found", "none"}); };
   Answer cameras = [](net::Request&) { return Response::json(json::object{{"items", json::array()}}); };
   RealClock clock;
   net::Router router;
@@ -205,6 +207,21 @@ TEST_F(Plane, OneAddress_OnlyTheConnectionThatSaidNothingIsClosed) {
   EXPECT_FALSE(renewed());
   for (int i = 0; i < 500 && first_.server.connections() == 2; ++i) io_.run_one_for(10ms);
   EXPECT_EQ(first_.server.connections(), 1u);
+}
+
+TEST_F(Plane, ALease_IsTheOneThatWasAskedFor) {
+  first_.lease = [](net::Request&) {
+    return Response::json(json::object{{"camera_uuid", "c"}, {"runner_id", "r"}, {"boot_id", "b"}, {"version", 9},
+                                       {"grant_version", 7}, {"assignable", false}});
+  };
+  ask_at(first_.url());
+  auto row = finish(plane_->lease(CameraId::trusted("c")));
+  ASSERT_TRUE(row) << row.error().message;
+  EXPECT_EQ(row->owner, (lease::Owner{RunnerId::trusted("r"), BootId::trusted("b")}));
+  EXPECT_EQ(row->version, lease::Version{9});
+  EXPECT_EQ(row->grant, lease::Version{7});
+  EXPECT_FALSE(row->assignable);
+  EXPECT_FALSE(finish(plane_->lease(CameraId::trusted("d")))) << "another camera's";
 }
 
 // ---- cameras ----

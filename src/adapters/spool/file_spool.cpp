@@ -6,7 +6,6 @@
 #include "weir/base/log.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -296,7 +295,6 @@ std::vector<SpoolContent> FileSpool::list() const {
       if (file.ends_with(".seg") && ::fstatat(folder.get(), file.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0)
         content.bytes += static_cast<std::uint64_t>(found.st_size);
     }
-    content.in_use = ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0;
     contents.push_back(std::move(content));
   }
   return contents;

@@ -175,11 +175,7 @@ Status ShardProcess::open_publisher() {
   if (!print_) {
     TRY(usable, net::HttpClient::create(io_, shard_.control_plane, {.ca_file = ca_file}));
   }
-  std::string folder = settings_.text("spool_dir");
-  if (folder.empty()) {
-    TRY(made, make_private_folder(settings_.text("state_dir")));
-    folder = settings_.text("state_dir") + "/spool";
-  }
+  TRY(folder, spool_folder(settings_));
   TRY(spool, spool::open_file_spool(
                  folder, {.total_bytes = static_cast<std::uint64_t>(settings_.integer("spool_bytes_max"))}));
   auto make_bus = [this, ca_file](asio::io_context& io) -> std::unique_ptr<EventBus> {

@@ -132,4 +132,22 @@ TEST(Decide, Fence_AcceptsOnlyTheRowsOwnVersion_OfTheCurrentEpoch) {
   EXPECT_FALSE(fence_accepts(row, kA, row.version, 1));
 }
 
+// ---- what was spooled under a tenure ----
+
+TEST(Tenure, IsOver_OnceSomebodyElseWasGrantedTheCamera) {
+  LeaseRow row = held(kA, LeaseTime(10s));
+  row.grant = Version::make(1, 5);
+  Tenure own{kA.boot, row.grant}, older{kB.boot, Version::make(1, 4)}, newer{kB.boot, Version::make(1, 6)};
+  EXPECT_FALSE(is_over(own, row, kB.boot)) << "it expires, or is released, and its host may adopt it";
+  EXPECT_TRUE(is_over(older, row, kB.boot));
+  EXPECT_FALSE(is_over(older, row, kA.boot)) << "whoever was granted the camera may be about to adopt it";
+  EXPECT_FALSE(is_over(newer, row, kB.boot)) << "the store has forgotten commits: nothing is known";
+}
+
+TEST(Tenure, IsOver_WhenItsCameraIsDisabledOrDeleted) {
+  LeaseRow row = held(kA, LeaseTime(10s));
+  row.assignable = false;
+  EXPECT_TRUE(is_over({kA.boot, row.grant}, row, kB.boot));
+}
+
 }  // namespace weir::lease

@@ -320,7 +320,8 @@ json::object write_lease(const LeaseView& view) {
                                            : "active";
   json::object out{{"camera_uuid", row.camera.str()}, {"tenant_id", row.tenant.str()},
                    {"site_id", row.site.str()},       {"status", status},
-                   {"version", row.version.n},        {"grant_version", row.grant.n}};
+                   {"version", row.version.n},        {"grant_version", row.grant.n},
+                   {"assignable", row.assignable}};
   if (!owned) return out;
   out["owner_id"] = row.owner.runner.str();
   out["runner_id"] = row.owner.runner.str();

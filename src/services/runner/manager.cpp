@@ -26,6 +26,7 @@ std::uint64_t random_seed() {
 }
 
 constexpr size_t kHappenedMax = 10;
+constexpr Duration kSpoolsEvery = 15s;  // the control plane is asked about what dead workers left
 
 // Until the timer is cancelled or its time has come.
 asio::awaitable<void> wait(asio::steady_timer& timer, Duration d) {
@@ -37,12 +38,13 @@ asio::awaitable<void> wait(asio::steady_timer& timer, Duration d) {
 }  // namespace
 
 Manager::Manager(asio::io_context& io, Clock& clock, ControlPlane& plane, EventBus& bus, ProcessHost& host,
-                 net::Metrics& metrics, ManagerSettings settings)
+                 Spool& spool, net::Metrics& metrics, ManagerSettings settings)
     : io_(io),
       clock_(clock),
       plane_(plane),
       bus_(bus),
       host_(host),
+      spool_(spool),
       metrics_(metrics),
       settings_(std::move(settings)),
       owner_{settings_.self.id, settings_.self.boot},
@@ -311,6 +313,7 @@ asio::awaitable<void> Manager::list_cameras() {
       feed(listed);
       listed_ = true;
       co_await learn_holders();
+      co_await drop_left_spools();
     } else {
       log::debug("cameras.unlisted", cameras.error().message);
     }
@@ -333,6 +336,29 @@ asio::awaitable<void> Manager::learn_holders() {
   for (Holding& each : *held)
     if (each.runner != owner_.runner) heard.others.emplace(std::move(each.camera), each.version);
   feed(heard);
+}
+
+// What a dead worker spooled waits for its tenure to go on. Where another owner came first nobody will publish it, and
+// the camera may never come back to this host (rule 8).
+asio::awaitable<void> Manager::drop_left_spools() {
+  if (clock_.now() < spools_due_) co_return;
+  for (const SpoolContent& left : spool_.list()) {
+    const lease::HolderState* holder = brain_.holder(left.camera);
+    if (holder != nullptr && holder->phase == lease::Phase::holding) continue;  // its worker adopts or drops it
+    spools_due_ = clock_.now() + kSpoolsEvery;
+    auto row = co_await plane_.lease(left.camera);
+    if (!row && row.error().code == Errc::not_found) continue;  // unknown is not lost
+    if (!row) co_return;
+    if (!lease::is_over(left.tenure, *row, owner_.boot)) continue;
+    std::uint64_t events = spool_.drop(left.camera, left.tenure);
+    if (events == 0) continue;  // whoever writes it hears of the loss himself
+    metrics_.counter("weir_events_dropped_total", "Events that were given up, by the reason", {{"reason", "lost"}})
+        .add(static_cast<double>(events));
+    log::warn("spool.dropped", row->assignable ? "another runner has had this camera since: its events are dropped"
+                                               : "this camera is disabled or deleted: its events are dropped")
+        .with("camera_uuid", left.camera)
+        .with("events", events);
+  }
 }
 
 asio::awaitable<void> Manager::follow(std::string pattern) {

@@ -49,7 +49,6 @@ struct SpoolContent {
   CameraId camera;
   lease::Tenure tenure;
   std::uint64_t bytes = 0;
-  bool in_use = false;  // its writer is alive
 };
 
 struct SpoolCounts {
@@ -80,6 +79,7 @@ class Spool {
   // How many events were dropped; those of living writers stay.
   virtual std::uint64_t drop(const CameraId& camera, const lease::Tenure& tenure) = 0;
   virtual std::uint64_t drop_others(const CameraId& camera, const lease::Tenure& keep) = 0;
+  // Everybody's; takes no lock: whoever looks is in no writer's way.
   virtual std::vector<SpoolContent> list() const = 0;
   virtual SpoolCounts counts() const = 0;
 };

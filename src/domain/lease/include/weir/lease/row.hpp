@@ -43,4 +43,10 @@ struct LeaseRow {
   friend bool operator==(const LeaseRow&, const LeaseRow&) = default;
 };
 
+// Whether nobody can ever publish what was spooled under `tenure`: somebody else was granted the camera since, or nobody
+// will be. A spool that the boot `own` may adopt, with a grant that it has just got, is not over.
+inline bool is_over(const Tenure& tenure, const LeaseRow& row, const BootId& own) {
+  return !row.assignable || (row.grant > tenure.grant && row.owner.boot != own);
+}
+
 }  // namespace weir::lease

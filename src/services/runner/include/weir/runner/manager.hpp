@@ -2,8 +2,9 @@
 //
 // Every long effect is a coroutine of its own, so that a renewal never waits behind a slow worker. It keeps the bus
 // token of its workers fresh, beats once a second (control plane and bus), follows the feeds of leases and cameras and
-// polls slowly beside them, looks at its workers, and keeps the list of cameras on disk, so that a runner restarted
-// during an outage can say what it waits for. `run` until the brain says that it is over. Loop thread only.
+// polls slowly beside them, looks at its workers, drops what dead ones spooled for cameras that others have by now, and
+// keeps the list of cameras on disk, so that a runner restarted during an outage can say what it waits for. `run` until
+// the brain says that it is over. Loop thread only.
 #pragma once
 
 #include "weir/net/client.hpp"
@@ -11,6 +12,7 @@
 #include "weir/ports/control_plane.hpp"
 #include "weir/ports/event_bus.hpp"
 #include "weir/ports/process_host.hpp"
+#include "weir/ports/spool.hpp"
 #include "weir/runner/brain.hpp"
 #include "weir/runner/plane_watch.hpp"
 
@@ -46,8 +48,9 @@ struct ManagerSettings {
 
 class Manager {
  public:
+  // `spool`: where its workers keep theirs.
   Manager(boost::asio::io_context& io, Clock& clock, ControlPlane& plane, EventBus& bus, ProcessHost& host,
-          net::Metrics& metrics, ManagerSettings settings);
+          Spool& spool, net::Metrics& metrics, ManagerSettings settings);
   ~Manager();
   Manager(const Manager&) = delete;
 
@@ -102,6 +105,7 @@ class Manager {
   boost::asio::awaitable<void> keep_token();
   boost::asio::awaitable<void> list_cameras();
   boost::asio::awaitable<void> learn_holders();
+  boost::asio::awaitable<void> drop_left_spools();
   boost::asio::awaitable<void> follow(std::string pattern);
   void hear(const DeliveredEvent& event);
   void hear(const RunnerFlags& flags);
@@ -115,6 +119,7 @@ class Manager {
   ControlPlane& plane_;
   EventBus& bus_;
   ProcessHost& host_;
+  Spool& spool_;
   net::Metrics& metrics_;
   const ManagerSettings settings_;
   lease::Owner owner_;  // constant from registration on
@@ -133,6 +138,7 @@ class Manager {
   std::optional<int> code_;
   json::array happened_;   // the last things worth a look
   Instant holders_due_{};  // not listed again before
+  Instant spools_due_{};   // nor asked about
   size_t remembered_ = 0;  // what was written to disk last
 };
 
