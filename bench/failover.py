@@ -21,6 +21,7 @@ RENEW_S = 2
 TTL = ("--lease-ttl-s", 6, "--lease-renew-interval-s", RENEW_S)
 NEWS_ONLY = ("--lease-retry-interval-s", 60)  # no poll helps: the feed alone must bring the takeover
 DARK_MAX_S = 30
+STORES = ("sqlite", "postgres")
 
 
 def quantile(values, share):
@@ -138,13 +139,13 @@ def drain(fleet):
     return gaps
 
 
-def drains(report, fleet, rounds):
+def drains(report, store, fleet, rounds):
     gaps = []
     for _ in range(rounds):
         fleet.settle()
         gaps += drain(fleet)
-        report.say(f"drain: longest gap so far {max(gaps):.2f} s")
-    distribution(report, "drain", f"gap of each of the {len(fleet.cameras)} cameras of a runner that got SIGTERM,"
+        report.say(f"{store}: drain: longest gap so far {max(gaps):.2f} s")
+    distribution(report, f"{store}.drain", f"gap of each of the {len(fleet.cameras)} cameras of a runner that got SIGTERM,"
                  f" {rounds} times", gaps, 3)
 
 
@@ -160,28 +161,40 @@ def largest_gap(fleet, since, until):
     return largest
 
 
-def reconfigure(report, build, mode, rounds):
+def add_and_remove(fleet, names, more):
+    """Seconds from the first request until the last of these cameras streamed; then they are taken away again."""
+    known = fleet.plane.versions()
+    versions = {name: known.get(name, 0) for name in names}
+    added = time.monotonic()
+    for name in names:
+        fleet.add(name, more)
+    wait_until("the new cameras streamed", lambda: len(fleet.feed.streaming_above(versions, added)) == len(names),
+               DARK_MAX_S)
+    took = max(arrived for arrived, _ in fleet.feed.streaming_above(versions, added).values()) - added
+    for name in names:
+        fleet.remove(name)
+    wait_until("they were let go", lambda: all(fleet.about()[name]["sessions"] == 0 for name in names))
+    return took
+
+
+def reconfigure(report, build, store, mode, rounds):
+    """One camera in most rounds, ten in every fourth, and in every other round such as allow one session."""
     flags = (*TTL, "--rollout", mode)
-    with Folder() as folder, Plane(build, folder, f"sqlite:{folder / 'weir.db'}") as plane, Feed(plane) as feed:
-        with Fleet(build, folder, plane, feed, looked_at=2, more=1, flags=flags, runners=("r1",)) as fleet:
-            runner, new = fleet.runners["r1"], "cam-9"
-            usual_from = time.time()
-            time.sleep(10)  # what gaps there are when nothing changes
-            usual = largest_gap(fleet, usual_from, time.time())
-            dials, begun, times = fleet.dials(fleet.cameras), time.time(), []
-            for n in range(rounds):
-                versions = {new: plane.versions().get(new, 0)}
-                added = time.monotonic()
-                fleet.add(new)
-                wait_until("the new camera streamed", lambda: feed.streaming_above(versions, added), DARK_MAX_S)
-                times.append(feed.streaming_above(versions, added)[new][0] - added)
-                fleet.remove(new)
-                wait_until("it was let go", lambda: fleet.about()[new]["sessions"] == 0)
-                wait_until("nothing moved any more", lambda: len(runner.state()["workers"]) == 2 and runner.ready())
-                report.say(f"{mode}: {n + 1}/{rounds}: the new camera streamed after {times[-1]:.2f} s")
-            gap, redialled = largest_gap(fleet, begun, time.time()), fleet.dials(fleet.cameras) - dials
-    id = f"reconfigure_{mode}"
-    distribution(report, id, f"a camera is added ({mode}): from the request until it streams", times, 5)
+    with over(store, build, report, looked_at=2, more=10, flags=flags, runners=("r1",)) as (fleet, _):
+        runner, spare = fleet.runners["r1"], fleet.spare
+        usual_from = time.time()
+        time.sleep(10)  # what gaps there are when nothing changes
+        usual = largest_gap(fleet, usual_from, time.time())
+        dials, begun, times = fleet.dials(fleet.cameras), time.time(), []
+        for n in range(rounds):
+            names = spare if n % 4 == 3 else spare[:1]
+            times.append(add_and_remove(fleet, names, {"max_sessions": 1} if n % 2 else {}))
+            wait_until("nothing moved any more", lambda: len(runner.state()["workers"]) == 2 and runner.ready())
+            report.say(f"{store}: {mode}: {n + 1}/{rounds}: {len(names)} new cameras streamed after {times[-1]:.2f} s")
+        gap, redialled = largest_gap(fleet, begun, time.time()), fleet.dials(fleet.cameras) - dials
+    id = f"{store}.reconfigure_{mode}"
+    distribution(report, id, f"a camera is added, or ten in every fourth round ({mode}): from the first request until the"
+                 " last of them streams", times, 5)
     untouched = f"cameras that were there before, over {rounds} additions and removals"
     if mode == "live":
         report.add(f"{id}.redialled", f"new connections to {untouched}", "dials", redialled, ("=", 0))
@@ -273,58 +286,70 @@ def calls(fleet):
 
 
 def false_takeovers(build, quick, report):
+    """A fleet over each store, both at once: that is more for the machine to do, and half the time."""
     seconds = 60 if quick else 900
-    with Folder() as folder, Plane(build, folder, f"sqlite:{folder / 'weir.db'}") as plane, Feed(plane) as feed:
-        with Jitter(plane.port) as proxy, Fleet(build, folder, plane, feed, flags=TTL, url=proxy.url) as fleet:
-            def look():
-                return (plane.metric("owner_changes_total"), feed.count("lease.stolen"), feed.count("lease.expired"),
-                        fleet.dials(fleet.cameras), *calls(fleet))
+    with contextlib.ExitStack() as stack:
+        fleets = {store: stack.enter_context(over(store, build, report, late=True, flags=TTL))[0] for store in STORES}
 
-            with Busy():
-                time.sleep(5)  # in full swing before anything is counted
-                before = look()
-                time.sleep(seconds)
-                changes, stolen, expired, dials, count, took = (now - then for now, then in zip(look(), before))
-            if changes or expired:
-                report.say(f"false takeovers: {fleet.tails()}")
+        def look(fleet):
+            return (fleet.plane.metric("owner_changes_total"), fleet.feed.count("lease.stolen"),
+                    fleet.feed.count("lease.expired"), fleet.dials(fleet.cameras), *calls(fleet))
+
+        with Busy():
+            time.sleep(5)  # in full swing before anything is counted
+            before = {store: look(fleet) for store, fleet in fleets.items()}
+            time.sleep(seconds)
+            after = {store: look(fleet) for store, fleet in fleets.items()}
+        for store, fleet in fleets.items():
+            tell_false_takeovers(report, store, fleet, seconds, before[store], after[store])
+
+
+def tell_false_takeovers(report, store, fleet, seconds, before, after):
+    changes, stolen, expired, dials, count, took = (now - then for now, then in zip(after, before))
+    if changes or expired:
+        report.say(f"{store}: false takeovers: {fleet.tails()}")
+    id = f"{store}.false_takeovers"
     under = f"over {seconds} s with up to 500 ms added to every chunk from and to the control plane and all cores busy"
-    report.add("false_takeovers", f"leases that changed their owner {under}", "leases", int(max(changes, stolen)),
-               ("=", 0))
-    report.add("false_takeovers.expired", f"leases that ran out {under}", "leases", expired)
-    report.add("false_takeovers.dials", f"cameras that were dialled again {under}", "dials", dials)
-    report.add("false_takeovers.call", f"mean time of {count:.0f} questions about leases then", "s",
-               took / max(1, count))
+    report.add(id, f"leases that changed their owner {under}", "leases", int(max(changes, stolen)), ("=", 0))
+    report.add(f"{id}.expired", f"leases that ran out {under}", "leases", expired)
+    report.add(f"{id}.dials", f"cameras that were dialled again {under}", "dials", dials)
+    report.add(f"{id}.call", f"mean time of {count:.0f} questions about leases then", "s", took / max(1, count))
 
 
 # ---- everything ----
 
 @contextlib.contextmanager
-def over(store, build, report, **fleet):
-    """A control plane over this store, with a fleet; and what an outage of the store's kind takes away."""
+def over(store, build, report, late=False, **fleet):
+    """A control plane over this store, with a fleet; and what an outage of the store's kind takes away. With `late` the
+    fleet's calls go through a network that delays them."""
     with Folder() as data, Folder() as folder, contextlib.ExitStack() as stack:
         server = stack.enter_context(Server(data)) if store == "postgres" else None
         if server:
             report.parts.append(f"PostgreSQL {server.version()}")
         plane = stack.enter_context(Plane(build, folder, server.url() if server else f"sqlite:{folder / 'weir.db'}"))
         feed = stack.enter_context(Feed(plane))
+        if late:
+            fleet["url"] = stack.enter_context(Jitter(plane.port)).url
         yield stack.enter_context(Fleet(build, folder, plane, feed, **fleet)), server or plane
 
 
 def all_kills(build, quick, report):
-    for store in ("sqlite", "postgres"):
+    for store in STORES:
         with over(store, build, report, looked_at=2, flags=(*TTL, *NEWS_ONLY)) as (fleet, _):
             kills(report, store, fleet, 8 if quick else 50)
 
 
 def all_drains(build, quick, report):
     flags = (*TTL, *NEWS_ONLY, "--status-summary-interval-s", 0.2)
-    with over("sqlite", build, report, flags=flags) as (fleet, _):
-        drains(report, fleet, 3 if quick else 10)
+    for store in STORES:
+        with over(store, build, report, flags=flags) as (fleet, _):
+            drains(report, store, fleet, 3 if quick else 10)
 
 
 def all_changes(build, quick, report):
-    for mode in ("live", "bluegreen"):
-        reconfigure(report, build, mode, 5 if quick else 20)
+    for store in STORES:
+        for mode in ("live", "bluegreen"):
+            reconfigure(report, build, store, mode, 5 if quick else 20)
 
 
 def all_outages(build, quick, report):

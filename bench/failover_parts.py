@@ -282,12 +282,13 @@ class Runner:
 
 class Fleet:
     """A control plane, cameras and runners. `looked_at` of the cameras have the real detector, the others none; `more`
-    are simulated but not known to Weir."""
+    are simulated but not known to Weir (`spare`)."""
 
     def __init__(self, build, folder, plane, feed, cameras=8, looked_at=0, more=0, flags=(), runners=("r1", "r2"),
                  url=None):
         self.plane, self.feed, self.watched = plane, feed, [f"cam-{i + 1}" for i in range(looked_at)]
         self.cameras = [f"cam-{i + 1}" for i in range(cameras)]
+        self.spare = [f"cam-{cameras + i + 1}" for i in range(more)]
         profiles = [WATCHED] * looked_at + [PLAIN] * (cameras + more - looked_at)
         self.camsim = Simulated(build, folder, profiles)
         self.runners = {name: Runner(build, folder, name, url or plane.url, plane.secret, flags) for name in runners}
@@ -318,10 +319,10 @@ class Fleet:
         for camera in self.cameras:
             self.add(camera)
 
-    def add(self, camera):
+    def add(self, camera, more=None):
         self.plane.call("POST", "/v1/cameras", {
             "camera_uuid": camera, "tenant_id": "t-01", "site_id": "s-01", "rtsp_url": self.camsim.urls()[camera],
-            **(LOOKED_AT if camera in self.watched else NOT_LOOKED_AT)})
+            **(LOOKED_AT if camera in self.watched else NOT_LOOKED_AT), **(more or {})})
 
     def remove(self, camera):
         self.plane.call("DELETE", f"/v1/cameras/{camera}")

@@ -23,12 +23,16 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 
 namespace weir::apps {
 
@@ -76,6 +80,7 @@ class ManagerProcess {
 
  private:
   Status connect();
+  Status open_spool();
   Status listen();
   runner::ManagerSettings manager_settings();
   void wait_for_signal();
@@ -150,6 +155,19 @@ runner::ManagerSettings ManagerProcess::manager_settings() {
   return out;
 }
 
+// What another runner's workers left is not this one's to drop: each has a folder of its own.
+Status ManagerProcess::open_spool() {
+  TRY(folder, spool_folder(settings_));
+  TRY(spool, spool::open_file_spool(folder, {}));
+  spool_ = std::move(spool);
+  std::string path = folder + "/.runner";
+  int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) == 0) return ok();  // until this process ends
+  bool taken = file >= 0 && errno == EWOULDBLOCK;
+  std::string why = taken ? "another runner spools there; give each its own --spool-dir" : std::strerror(errno);
+  return Error{Errc::conflict, "spool_dir", fmt::format("{}: {}", folder, why)};
+}
+
 Status ManagerProcess::listen() {
   runner::add_endpoints(router_, *manager_, metrics_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
@@ -219,9 +237,7 @@ asio::awaitable<void> ManagerProcess::watch_binary() {
 Result<int> ManagerProcess::run() {
   std::signal(SIGPIPE, SIG_IGN);
   TRY(connected, connect());
-  TRY(folder, spool_folder(settings_));
-  TRY(spool, spool::open_file_spool(folder, {}));
-  spool_ = std::move(spool);
+  TRY(spool, open_spool());
   metrics_.add_process_metrics();
   manager_ = std::make_unique<runner::Manager>(io_, clock_, *plane_, *bus_, host_, *spool_, metrics_, manager_settings());
   TRY(listening, listen());

@@ -134,6 +134,11 @@ TEST_P(RunnerExactOne, ManagerWorkersAndBothStoppedFor30s_WakeUp_AndSpeakForNobo
   EXPECT_EQ(fleet_->runner("r2").camera(camera_of["r2"])["state"], "NOT_ANSWERING") << fleet_->report();
   EXPECT_EQ(fleet_->runner("r2").told()["delivering"], 0);
   EXPECT_EQ(fleet_->owner_of(camera_of["r3"]), "r4");
+  fleet_->history().read(fleet_->plane());
+  for (const char* id : {"r1", "r3"})
+    EXPECT_TRUE(std::ranges::any_of(fleet_->history().events(), [&](const Accepted& event) {
+      return event.kind == "detections" && event.camera == camera_of[id] && event.runner == "r4";
+    })) << "nobody speaks in the place of " << id;
   WallTime woken = wall_now();
   signal_all(stopped, SIGCONT);
   EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
@@ -229,56 +234,6 @@ INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOne, ::testing::Values("Sqlite", "Po
 
 class RunnerExactOneOnSqlite : public RunnerExactOne {};
 
-TEST_P(RunnerExactOneOnSqlite, CutOff_TheOtherTakesOver_AndTheCutOffOneIsNotHeardAgain) {
-  start_two();
-  proxy_->cut();
-  ASSERT_NO_FATAL_FAILURE(expect_taken_over_in_time());
-  ASSERT_TRUE(hears("r2", 3));
-  proxy_->pass();
-  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
-  expect_one_voice_at_the_end();
-}
-
-TEST_P(RunnerExactOneOnSqlite, ManagerStoppedForLongerThanTheTtl_WakesUpAndIsNotHeard) {
-  start_two();
-  int manager = r1().manager();
-  signal_all({manager}, SIGSTOP);
-  ASSERT_NO_FATAL_FAILURE(expect_taken_over_in_time());
-  ASSERT_TRUE(hears("r2", 3));
-  signal_all({manager}, SIGCONT);
-  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
-  expect_one_voice_at_the_end();
-}
-
-TEST_P(RunnerExactOneOnSqlite, ManagerAndWorkersStoppedForLongerThanTheTtl_WakeUpAndAreNotHeard) {
-  start_two();
-  std::vector<int> stopped = manager_and_workers("r1");
-  signal_all(stopped, SIGSTOP);
-  ASSERT_NO_FATAL_FAILURE(expect_taken_over_in_time());
-  ASSERT_TRUE(hears("r2", 3));
-  signal_all(stopped, SIGCONT);
-  EXPECT_TRUE(has_let_go("r1")) << fleet_->report();
-  expect_one_voice_at_the_end();
-}
-
-TEST_P(RunnerExactOneOnSqlite, WorkersStoppedForLongerThanTheTtl_GoOnWithTheirLeases) {
-  start_two();
-  std::vector<int> stopped = r1().workers();
-  signal_all(stopped, SIGSTOP);
-  let_last(kTtl + 2s);
-  WallTime woken = wall_now();
-  signal_all(stopped, SIGCONT);
-  EXPECT_TRUE(eventually(10s, [&] {
-    fleet_->history().read(fleet_->plane());
-    return std::ranges::all_of(fleet_->cameras(), [&](const auto& camera) {
-      auto captures = fleet_->history().captures(camera);
-      return !captures.empty() && captures.back() > woken;
-    });
-  })) << fleet_->report();
-  EXPECT_EQ(fleet_->versions(), before_) << "their manager renewed";
-  expect_one_voice_at_the_end();
-}
-
 TEST_P(RunnerExactOneOnSqlite, BlackHoleBetweenARunnerAndItsControlPlane) {
   start_two();
   proxy_->black_hole();
@@ -335,12 +290,13 @@ TEST_P(RunnerTokens, OfTwentySeconds_AreRenewedWithoutAGapInTheEvents) {
     EXPECT_NE(environment.find("PATH="), std::string::npos);
     EXPECT_EQ(environment.find(key.field("api_key")), std::string::npos) << "what reads strangers' streams has the key";
   }
+  fleet_->add("r2");  // who would take a camera whose lease was not renewed in time
   auto versions = fleet_->versions();
   WallTime began = wall_now();
   Duration stalled_before = StallMonitor::get().total();
   int at_first = bought();
   EXPECT_GE(at_first, 2) << "one for itself, one for its workers";
-  let_last(26s);
+  let_last(22s);
   EXPECT_GE(bought(), at_first + 4) << "every token that was bought by then has ended";
   EXPECT_TRUE(std::ranges::all_of(fleet_->cameras(), streams)) << runner->log();
   EXPECT_EQ(fleet_->versions(), versions);

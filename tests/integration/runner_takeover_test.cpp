@@ -257,19 +257,26 @@ TEST_P(RunnerTakeoverOnSqlite, CopiedStateFolder_SpeaksForNobodyElse) {
   EXPECT_EQ(copy->log().find("runner.will_found"), std::string::npos);
 }
 
-TEST_P(RunnerTakeoverOnSqlite, SecondRunnerInTheSameFolder_IsRefused) {
+TEST_P(RunnerTakeoverOnSqlite, SecondRunnerInTheSameFolder_OrWithTheSameSpool_IsRefused) {
   start(1);
   Runner& runner = fleet_->add("r1");
-  std::string said = fleet_->folder().path() + "/said";
-  int code = std::system(
-      fmt::format("{} runner --state-dir {} --control-plane-url {} --auth-secret-file {}/auth.secret >{} 2>&1",
-                  WEIR_BINARY, runner.folder(), fleet_->plane().url(), fleet_->folder().path(), said)
-          .c_str());
-  EXPECT_NE(code, 0);
-  std::ostringstream why;
-  why << std::ifstream(said).rdbuf();
-  EXPECT_NE(why.str().find("is locked: a runner, or a worker of one, still runs there"), std::string::npos)
-      << why.str();
+  auto refusal = [&](const std::string& flags) {
+    std::string said = fleet_->folder().path() + "/said";
+    int code = std::system(fmt::format("timeout 20 {} runner {} --control-plane-url {} --auth-secret-file {}/auth.secret "
+                                       "--prom-manager-port 0 >{} 2>&1",
+                                       WEIR_BINARY, flags, fleet_->plane().url(), fleet_->folder().path(), said)
+                               .c_str());
+    EXPECT_NE(code, 0);
+    EXPECT_NE(WEXITSTATUS(code), 124) << "it runs";
+    std::ostringstream why;
+    why << std::ifstream(said).rdbuf();
+    return why.str();
+  };
+  std::string folder = refusal("--state-dir " + runner.folder());
+  EXPECT_NE(folder.find("is locked: a runner, or a worker of one, still runs there"), std::string::npos) << folder;
+  std::string spool = refusal(fmt::format("--state-dir {}/other --spool-dir {}/spool --runner-id other",
+                                          fleet_->folder().path(), runner.folder()));
+  EXPECT_NE(spool.find("another runner spools there"), std::string::npos) << spool;
   EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
 }
 

@@ -197,7 +197,8 @@ void World::list_cameras(Node& node, const ManagerPtr& m) {
 void World::drop_left_spools(Node& node, const ManagerPtr& m) {
   for (const SpoolContent& left : node.look->list()) {
     const lease::HolderState* holder = m->brain->holder(left.camera);
-    if (holder != nullptr && holder->phase == lease::Phase::holding) continue;
+    bool held = holder != nullptr && holder->phase == lease::Phase::holding;
+    if (held && left.tenure == lease::Tenure{m->owner.boot, holder->grant}) continue;
     request(node, m, [=, this, &node]() -> Reply {
       return [=, this, &node, row = store_->row(left.camera)] {
         if (!lease::is_over(left.tenure, row, m->owner.boot)) return;

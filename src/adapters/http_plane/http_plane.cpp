@@ -74,6 +74,10 @@ json::object write_ask(const lease::Ask& ask) {
 
 Status anything(const json::value&) { return ok(); }
 
+lease::Tenure read_tenure(const json::value& v) {
+  return {BootId::trusted(text_of(v, "boot_id")), {number_of(v, "grant_version")}};
+}
+
 Result<lease::Answer> read_answer(const json::value& item) {
   lease::Answer out{.camera = CameraId::trusted(text_of(item, "camera_uuid"))};
   auto outcome = named<lease::Outcome>(text_of(item, "result"));
@@ -85,8 +89,24 @@ Result<lease::Answer> read_answer(const json::value& item) {
   out.why = named<lease::Refusal>(text_of(item, "reason")).value_or(lease::Refusal::none);
   out.yours = flag_of(item, "yours");
   if (const json::value* previous = field(item, "previous"))
-    out.previous = lease::Tenure{BootId::trusted(text_of(*previous, "boot_id")), {number_of(*previous, "grant_version")}};
+    out.previous = read_tenure(*previous);
   return out;
+}
+
+// None where something is missing: nothing is known of it then.
+std::optional<lease::LeaseRow> read_lease(const json::value& item) {
+  const json::value *boot = field(item, "boot_id"), *assignable = field(item, "assignable");
+  lease::LeaseRow row{.camera = CameraId::trusted(text_of(item, "camera_uuid"))};
+  row.grant = read_tenure(item).grant;
+  if (row.camera.empty() || row.grant.n <= 0 || boot == nullptr || !boot->is_string()) return {};
+  if (assignable != nullptr && !assignable->is_bool()) return {};
+  row.owner = {RunnerId::trusted(text_of(item, "runner_id")), read_tenure(item).boot};
+  row.version = {number_of(item, "version")};
+  row.assignable = assignable == nullptr || assignable->get_bool();  // an older control plane does not say
+  std::string status = text_of(item, "status");
+  row.released = status == "released" || status == "revoked";
+  if (const json::value* previous = field(item, "previous")) row.previous = read_tenure(*previous);
+  return row;
 }
 
 }  // namespace
@@ -307,18 +327,12 @@ asio::awaitable<Result<std::vector<Holding>>> HttpPlane::held() {
   co_return std::move(out);
 }
 
-asio::awaitable<Result<lease::LeaseRow>> HttpPlane::lease(CameraId camera) {
-  lease::LeaseRow row{.camera = camera};
-  Read read = [&](json::value& answer) -> Status {
-    row.version = {number_of(answer, "version")};
-    row.grant = {number_of(answer, "grant_version")};
-    row.owner = {RunnerId::trusted(text_of(answer, "runner_id")), BootId::trusted(text_of(answer, "boot_id"))};
-    row.assignable = field(answer, "assignable") == nullptr || flag_of(answer, "assignable");  // an older one does not say
-    return text_of(answer, "camera_uuid") == camera.str() ? ok() : Status(bad_answer());
-  };
-  CO_TRY(heard, co_await ask(net::Method::get, "/v1/leases/camera/" + percent_encode(camera.str()), {}, config_.patience,
-                             std::move(read)));
-  co_return std::move(row);
+asio::awaitable<Result<std::vector<lease::LeaseRow>>> HttpPlane::leases() {
+  CO_TRY(items, co_await list("/v1/leases?everybody=true&held=false&limit=1000"));
+  std::vector<lease::LeaseRow> out;
+  for (const json::value& item : items)
+    if (auto row = read_lease(item)) out.push_back(*std::move(row));
+  co_return std::move(out);
 }
 
 // The whole list is refused: without that one camera it would say that its worker is to be stopped.

@@ -30,7 +30,7 @@ struct Site {
     add(net::Method::post, "/v1/runners/register", registration);
     add(net::Method::post, "/v1/auth/token", tokens);
     add(net::Method::get, "/v1/cameras", cameras);
-    add(net::Method::get, "/v1/leases/camera/{camera_uuid}", lease);
+    add(net::Method::get, "/v1/leases", all_leases);
     EXPECT_TRUE(server.listen("127.0.0.1:0"));
   }
   void add(net::Method method, const char* path, Answer& answer) {
@@ -56,7 +56,7 @@ struct Site {
     return Response::json(json::object{{"items", json::array{granted}}});
   };
   Answer tokens = [](net::Request&) { return Response::json(json::object{{"token", "t"}, {"expires_in", 900}}); };
-  Answer lease = [](net::Request&) { return Response::failure({Errc::not_found, "camera_not_found", "none"}); };
+  Answer all_leases = [](net::Request&) { return Response::json(json::object{{"items", json::array()}}); };
   Answer cameras = [](net::Request&) { return Response::json(json::object{{"items", json::array()}}); };
   RealClock clock;
   net::Router router;
@@ -209,19 +209,33 @@ TEST_F(Plane, OneAddress_OnlyTheConnectionThatSaidNothingIsClosed) {
   EXPECT_EQ(first_.server.connections(), 1u);
 }
 
-TEST_F(Plane, ALease_IsTheOneThatWasAskedFor) {
-  first_.lease = [](net::Request&) {
-    return Response::json(json::object{{"camera_uuid", "c"}, {"runner_id", "r"}, {"boot_id", "b"}, {"version", 9},
-                                       {"grant_version", 7}, {"assignable", false}});
+TEST_F(Plane, Leases_AreRead_AndThoseThatAreNotWhole_AreLeftOut) {
+  json::object whole{{"camera_uuid", "c"}, {"runner_id", "r"}, {"boot_id", "b"},        {"version", 9},
+                     {"grant_version", 7}, {"status", "released"}, {"assignable", false},
+                     {"previous", json::object{{"boot_id", "a"}, {"grant_version", 5}}}};
+  first_.all_leases = [&](net::Request&) {
+    json::array items{whole};
+    for (const char* name : {"camera_uuid", "boot_id", "grant_version"}) {
+      json::object broken = whole;
+      broken.erase(name);
+      items.push_back(broken);
+    }
+    json::object odd = whole;
+    odd["assignable"] = nullptr;
+    items.push_back(odd);
+    return Response::json(json::object{{"items", std::move(items)}});
   };
   ask_at(first_.url());
-  auto row = finish(plane_->lease(CameraId::trusted("c")));
-  ASSERT_TRUE(row) << row.error().message;
-  EXPECT_EQ(row->owner, (lease::Owner{RunnerId::trusted("r"), BootId::trusted("b")}));
-  EXPECT_EQ(row->version, lease::Version{9});
-  EXPECT_EQ(row->grant, lease::Version{7});
-  EXPECT_FALSE(row->assignable);
-  EXPECT_FALSE(finish(plane_->lease(CameraId::trusted("d")))) << "another camera's";
+  auto rows = finish(plane_->leases());
+  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_EQ(rows->size(), 1u);
+  lease::LeaseRow row = rows->front();
+  EXPECT_EQ(row.owner, (lease::Owner{RunnerId::trusted("r"), BootId::trusted("b")}));
+  EXPECT_EQ(row.version, lease::Version{9});
+  EXPECT_EQ(row.grant, lease::Version{7});
+  EXPECT_EQ(row.previous, (lease::Tenure{BootId::trusted("a"), {5}}));
+  EXPECT_TRUE(row.released);
+  EXPECT_FALSE(row.assignable);
 }
 
 // ---- cameras ----

@@ -17,8 +17,6 @@ namespace weir::spool {
 
 namespace {
 
-const std::string kName = "name";
-
 // FNV-1a. A collision of two cameras is noticed by the name in the log.
 std::uint64_t hash(std::string_view text) {
   std::uint64_t h = 0xcbf29ce484222325;
@@ -266,8 +264,9 @@ std::uint64_t FileSpool::drop(const std::string& folder) {
   auto at = find(folder, false);
   if (!at) return 0;
   std::uint64_t events = (*at)->second.waiting();
-  counts_.dropped += events;
   remove(*at);
+  if (::faccessat(root_fd_.get(), folder.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return 0;  // a disk that takes nothing
+  counts_.dropped += events;
   return events;
 }
 

@@ -77,7 +77,10 @@ int write_all(int file, std::string_view bytes) {
 }
 
 void remove_folder(int folder, const std::string& path) {
-  for (const std::string& name : names_in(folder)) ::unlinkat(folder, name.c_str(), 0);
+  // The name goes last: what is left by a process that is killed in the middle can still be found and removed.
+  for (const std::string& name : names_in(folder))
+    if (name != kName) ::unlinkat(folder, name.c_str(), 0);
+  ::unlinkat(folder, kName, 0);
   ::rmdir(path.c_str());
 }
 

@@ -34,12 +34,15 @@ Error disk_error(std::string_view doing, int code);
 // Opens and locks the folder. not_found: there is none (and it was not to be made); conflict: somebody has it.
 Result<Fd> lock_folder(const std::string& path, bool make);
 
+inline constexpr const char* kName = "name";  // of the file that says whose folder it is
+
 std::vector<std::string> names_in(int folder);
 std::string read_small(int folder, const std::string& name);
 // Replaces the file as a whole or not at all.
 Status replace_small(int folder, const std::string& name, std::string_view text);
 // 0, or the error's number. A short write is an error like any other.
 int write_all(int file, std::string_view bytes);
+// As far as the disk allows it.
 void remove_folder(int folder, const std::string& path);
 
 }  // namespace weir::spool

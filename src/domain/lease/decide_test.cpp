@@ -134,14 +134,19 @@ TEST(Decide, Fence_AcceptsOnlyTheRowsOwnVersion_OfTheCurrentEpoch) {
 
 // ---- what was spooled under a tenure ----
 
-TEST(Tenure, IsOver_OnceSomebodyElseWasGrantedTheCamera) {
+TEST(Tenure, IsOver_OnceAnotherGrantCameAfterIt) {
   LeaseRow row = held(kA, LeaseTime(10s));
   row.grant = Version::make(1, 5);
   Tenure own{kA.boot, row.grant}, older{kB.boot, Version::make(1, 4)}, newer{kB.boot, Version::make(1, 6)};
   EXPECT_FALSE(is_over(own, row, kB.boot)) << "it expires, or is released, and its host may adopt it";
-  EXPECT_TRUE(is_over(older, row, kB.boot));
-  EXPECT_FALSE(is_over(older, row, kA.boot)) << "whoever was granted the camera may be about to adopt it";
   EXPECT_FALSE(is_over(newer, row, kB.boot)) << "the store has forgotten commits: nothing is known";
+  EXPECT_TRUE(is_over(older, row, kB.boot));
+  EXPECT_TRUE(is_over(older, row, kA.boot)) << "it is not what this grant may adopt";
+  row.previous = older;
+  EXPECT_TRUE(is_over(older, row, kB.boot)) << "taken";
+  EXPECT_FALSE(is_over(older, row, kA.boot)) << "whoever was granted the camera may be adopting it";
+  row.released = true;
+  EXPECT_TRUE(is_over(older, row, kA.boot)) << "it was not adopted, and the next grant names another";
 }
 
 TEST(Tenure, IsOver_WhenItsCameraIsDisabledOrDeleted) {

@@ -108,6 +108,7 @@ class Bench {
   Brain brain;
   std::deque<Action> pending;
   std::map<WorkerNumber, Process> processes;
+  std::map<WorkerNumber, StartWorker> started;
   std::map<CameraId, Row> rows;
   std::vector<Wish> wishes;
   std::vector<Told> told;
@@ -183,6 +184,7 @@ class Bench {
     feed_later(TokenHeard{.camera = ask.camera, .grant = ask.grant, .granted = tokens, .retry_after = 500ms});
   }
   void perform(StartWorker& start) {
+    started[start.worker] = start;
     Process& process = processes[start.worker];
     process.standby = start.standby;
     process.ready = !start.standby || greens_get_ready;

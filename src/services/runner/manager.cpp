@@ -26,7 +26,7 @@ std::uint64_t random_seed() {
 }
 
 constexpr size_t kHappenedMax = 10;
-constexpr Duration kSpoolsEvery = 15s;  // the control plane is asked about what dead workers left
+constexpr Duration kSpoolsEvery = 15s;  // what dead workers left is looked for
 
 // Until the timer is cancelled or its time has come.
 asio::awaitable<void> wait(asio::steady_timer& timer, Duration d) {
@@ -313,7 +313,6 @@ asio::awaitable<void> Manager::list_cameras() {
       feed(listed);
       listed_ = true;
       co_await learn_holders();
-      co_await drop_left_spools();
     } else {
       log::debug("cameras.unlisted", cameras.error().message);
     }
@@ -338,24 +337,41 @@ asio::awaitable<void> Manager::learn_holders() {
   feed(heard);
 }
 
+asio::awaitable<void> Manager::keep_spools() {
+  while (!code_) {
+    if (listed_) co_await drop_left_spools();
+    co_await wait_elapsed(clock_, listed_ ? kSpoolsEvery : Duration(1s), [this] { return code_.has_value(); });
+  }
+}
+
 // What a dead worker spooled waits for its tenure to go on. Where another owner came first nobody will publish it, and
 // the camera may never come back to this host (rule 8).
 asio::awaitable<void> Manager::drop_left_spools() {
-  if (clock_.now() < spools_due_) co_return;
-  for (const SpoolContent& left : spool_.list()) {
-    const lease::HolderState* holder = brain_.holder(left.camera);
-    if (holder != nullptr && holder->phase == lease::Phase::holding) continue;  // its worker adopts or drops it
-    spools_due_ = clock_.now() + kSpoolsEvery;
-    auto row = co_await plane_.lease(left.camera);
-    if (!row && row.error().code == Errc::not_found) continue;  // unknown is not lost
-    if (!row) co_return;
-    if (!lease::is_over(left.tenure, *row, owner_.boot)) continue;
-    std::uint64_t events = spool_.drop(left.camera, left.tenure);
+  auto tenure_of = [this](const CameraId& camera) {
+    const lease::HolderState* holder = brain_.holder(camera);
+    bool held = holder != nullptr && holder->phase == lease::Phase::holding;
+    return held ? lease::Tenure{owner_.boot, holder->grant} : lease::Tenure{};
+  };
+  auto listed = [](Spool* spool) -> asio::awaitable<std::vector<SpoolContent>> { co_return spool->list(); };
+  std::vector<SpoolContent> found = co_await asio::co_spawn(disk_, listed(&spool_), asio::use_awaitable);
+  std::erase_if(found, [&](const SpoolContent& each) { return each.tenure == tenure_of(each.camera); });
+  if (found.empty()) co_return;
+  auto rows = co_await plane_.leases();
+  if (!rows) co_return;
+  std::map<CameraId, lease::LeaseRow> row_of;
+  for (lease::LeaseRow& row : *rows) row_of.emplace(row.camera, std::move(row));
+  for (const SpoolContent& left : found) {
+    auto row = row_of.find(left.camera);  // unknown is not lost
+    if (code_ || row == row_of.end() || !lease::is_over(left.tenure, row->second, owner_.boot)) continue;
+    auto dropped = [](Spool* spool, SpoolContent what) -> asio::awaitable<std::uint64_t> {
+      co_return spool->drop(what.camera, what.tenure);
+    };
+    std::uint64_t events = co_await asio::co_spawn(disk_, dropped(&spool_, left), asio::use_awaitable);
     if (events == 0) continue;  // whoever writes it hears of the loss himself
     metrics_.counter("weir_events_dropped_total", "Events that were given up, by the reason", {{"reason", "lost"}})
         .add(static_cast<double>(events));
-    log::warn("spool.dropped", row->assignable ? "another runner has had this camera since: its events are dropped"
-                                               : "this camera is disabled or deleted: its events are dropped")
+    log::warn("spool.dropped", row->second.assignable ? "another owner has had this camera since: its events are dropped"
+                                                      : "this camera is disabled or deleted: its events are dropped")
         .with("camera_uuid", left.camera)
         .with("events", events);
   }
@@ -422,6 +438,7 @@ asio::awaitable<int> Manager::run() {
     spawn(keep_time(), "time");
     spawn(keep_token(), "token");
     spawn(list_cameras(), "cameras");
+    spawn(keep_spools(), "spools");
     spawn(beat(), "heartbeat");
     for (const char* pattern : {"lease.#", "camera.#"}) spawn(follow(pattern), "feed");
   }

@@ -58,8 +58,9 @@ class ControlPlane {
   virtual Async<std::vector<DesiredCamera>> desired(DesiredFilter filter) = 0;
   // All leases that are held, everybody's.
   virtual Async<std::vector<Holding>> held() = 0;
-  // Who has or had one camera, and whether it is there to be had: `owner`, `version`, `grant` and `assignable`.
-  virtual Async<lease::LeaseRow> lease(CameraId camera) = 0;
+  // Everybody's, held or not: who has or had each camera (`owner`, `version`, `grant`, `previous`, `released`), and
+  // whether it is there to be had (`assignable`).
+  virtual Async<std::vector<lease::LeaseRow>> leases() = 0;
   virtual Async<std::vector<lease::Answer>> apply(lease::Batch batch) = 0;
   virtual Async<BudgetAnswer> consume(SiteId site, BudgetUse use) = 0;
   // For this boot's workers.

@@ -37,7 +37,7 @@ class HttpPlane final : public ControlPlane {
   Async<RunnerFlags> heartbeat(RunnerId runner, boost::json::object body) override;
   Async<std::vector<DesiredCamera>> desired(DesiredFilter filter) override;
   Async<std::vector<Holding>> held() override;
-  Async<lease::LeaseRow> lease(CameraId camera) override;
+  Async<std::vector<lease::LeaseRow>> leases() override;
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
   Async<BudgetAnswer> consume(SiteId site, BudgetUse use) override;
   Async<LentToken> worker_token(BootId boot) override;

@@ -43,10 +43,11 @@ struct LeaseRow {
   friend bool operator==(const LeaseRow&, const LeaseRow&) = default;
 };
 
-// Whether nobody can ever publish what was spooled under `tenure`: somebody else was granted the camera since, or nobody
-// will be. A spool that the boot `own` may adopt, with a grant that it has just got, is not over.
+// Whether what was spooled under `tenure` shall be dropped by the boot `own`, as one who looks at a disk: another grant
+// came after it, and not the one with which `own` may be adopting it just now; or the camera is disabled or deleted.
 inline bool is_over(const Tenure& tenure, const LeaseRow& row, const BootId& own) {
-  return !row.assignable || (row.grant > tenure.grant && row.owner.boot != own);
+  bool adoptable = row.owner.boot == own && !row.released && row.previous == tenure;
+  return !row.assignable || (row.grant > tenure.grant && !adoptable);
 }
 
 }  // namespace weir::lease

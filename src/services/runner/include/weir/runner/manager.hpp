@@ -18,6 +18,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
 
 #include <functional>
 
@@ -105,6 +106,7 @@ class Manager {
   boost::asio::awaitable<void> keep_token();
   boost::asio::awaitable<void> list_cameras();
   boost::asio::awaitable<void> learn_holders();
+  boost::asio::awaitable<void> keep_spools();
   boost::asio::awaitable<void> drop_left_spools();
   boost::asio::awaitable<void> follow(std::string pattern);
   void hear(const DeliveredEvent& event);
@@ -119,7 +121,7 @@ class Manager {
   ControlPlane& plane_;
   EventBus& bus_;
   ProcessHost& host_;
-  Spool& spool_;
+  Spool& spool_;  // touched on `disk_` alone: a disk that hangs must not hold up a renewal
   net::Metrics& metrics_;
   const ManagerSettings settings_;
   lease::Owner owner_;  // constant from registration on
@@ -138,8 +140,8 @@ class Manager {
   std::optional<int> code_;
   json::array happened_;   // the last things worth a look
   Instant holders_due_{};  // not listed again before
-  Instant spools_due_{};   // nor asked about
   size_t remembered_ = 0;  // what was written to disk last
+  boost::asio::thread_pool disk_{1};
 };
 
 }  // namespace weir::runner
