@@ -163,9 +163,12 @@ Status ManagerProcess::open_spool() {
   std::string path = folder + "/.runner";
   int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) == 0) return ok();  // until this process ends
-  bool taken = file >= 0 && errno == EWOULDBLOCK;
-  std::string why = taken ? "another runner spools there; give each its own --spool-dir" : std::strerror(errno);
-  return Error{Errc::conflict, "spool_dir", fmt::format("{}: {}", folder, why)};
+  if (file >= 0 && errno == EWOULDBLOCK)
+    return Error{Errc::conflict, "spool_dir",
+                 fmt::format("{}: another runner spools there; give each its own --spool-dir", folder)};
+  // A disk that is full or broken costs events, not cameras.
+  log::warn("spool.unlocked", std::strerror(errno)).with("path", path);
+  return ok();
 }
 
 Status ManagerProcess::listen() {

@@ -363,6 +363,8 @@ asio::awaitable<void> Manager::drop_left_spools() {
   for (const SpoolContent& left : found) {
     auto row = row_of.find(left.camera);  // unknown is not lost
     if (code_ || row == row_of.end() || !lease::is_over(left.tenure, row->second, owner_.boot)) continue;
+    bool enabled_again = !row->second.assignable && tenure_of(left.camera) != lease::Tenure{};
+    if (enabled_again) continue;
     auto dropped = [](Spool* spool, SpoolContent what) -> asio::awaitable<std::uint64_t> {
       co_return spool->drop(what.camera, what.tenure);
     };
