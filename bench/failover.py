@@ -12,7 +12,7 @@ import signal
 import time
 from datetime import datetime
 
-from failover_parts import WATCHED_FPS, Busy, Feed, Fleet, Jitter, Plane, Server
+from failover_parts import TINY, WATCHED_FPS, Busy, Feed, Fleet, Jitter, Plane, Server
 from processes import Folder, check_for
 from worker_parts import FOOTAGE, LIBRARY, MODEL, wait_until
 
@@ -202,6 +202,39 @@ def reconfigure(report, build, store, mode, rounds):
                " changed", "s", gap, ("<", 1 / WATCHED_FPS + 0.2))
 
 
+# ---- dials ----
+
+def first_dials(report, store, fleet, capacity, per_s):
+    """How far first connects came above what the site's bucket had by then, and when the last was."""
+    moments = sorted(each["at_us"] / 1e6 - fleet.begun for each in fleet.all_dials()["dials"] if each["first"])
+    above = max(n + 1 - (capacity + per_s * moment) for n, moment in enumerate(moments))
+    report.add(f"{store}.dials.connected", "cameras of one site that three runners dialled", "cameras", len(moments),
+               ("=", len(fleet.cameras)))
+    report.add(f"{store}.dials.above_budget", f"first connects above {capacity} + {per_s} a second, at the worst moment",
+               "dials", max(0.0, above), ("=", 0))
+    report.add(f"{store}.dials.last", f"the last first connect; the budget allows"
+               f" {(len(moments) - capacity) / per_s:.0f} s at best", "s", moments[-1])
+
+
+def reboot(report, store, fleet, limit):
+    """A recorder that is away for two seconds and then accepts connections for five before it answers."""
+    fleet.forget_dials()
+    fleet.camsim.recorder_fault("reboot", 60)
+    time.sleep(2)
+    fleet.camsim.recorder_fault("black_hole", 5)
+    begun = time.monotonic()
+
+    def played():
+        return sum(each["outcome"] == "playing" for each in fleet.all_dials()["dials"])
+
+    wait_until("all cameras played again", lambda: played() >= len(fleet.cameras))
+    peak = max(fleet.all_dials()["peak_concurrent_connects"].values())
+    report.add(f"{store}.reboot.peak", f"a recorder of {len(fleet.cameras)} cameras reboots: most dials at once", "dials",
+               peak, ("<", limit + 1))
+    report.add(f"{store}.reboot.back", "from its first accepted connection until it played all of them again, 5 s of"
+               " silence included", "s", time.monotonic() - begun)
+
+
 # ---- an outage ----
 
 class Account:
@@ -352,6 +385,16 @@ def all_changes(build, quick, report):
             reconfigure(report, build, store, mode, 5 if quick else 20)
 
 
+def all_dials(build, quick, report):
+    tiny = {"plain": TINY, "flags": ("--capacity-streams", 40)}
+    for store in STORES:
+        with over(store, build, report, cameras=100, runners=("r1", "r2", "r3"), capacity=10, refill_per_min=120,
+                  **tiny) as (fleet, _):
+            first_dials(report, store, fleet, 10, 2)
+        with over(store, build, report, cameras=40, runners=("r1",), **tiny) as (fleet, _):
+            reboot(report, store, fleet, 8)
+
+
 def all_outages(build, quick, report):
     for store, what in (("sqlite", "the control plane killed"),
                         ("postgres", "PostgreSQL away, the control plane alive")):
@@ -364,5 +407,5 @@ def check(build, report):
               FOOTAGE)
 
 
-PARTS = {"kills": all_kills, "drains": all_drains, "changes": all_changes, "outages": all_outages,
-         "jitter": false_takeovers}
+PARTS = {"kills": all_kills, "drains": all_drains, "changes": all_changes, "dials": all_dials,
+         "outages": all_outages, "jitter": false_takeovers}

@@ -21,6 +21,7 @@ from worker_parts import LIBRARY, MODEL, Cameras, wait_until
 
 FPS, WATCHED_FPS = 10, 5
 PLAIN = f"width=384,height=288,fps={FPS},keyframe_s=1,seconds=20"
+TINY = "width=192,height=144,fps=2,keyframe_s=1,seconds=10"  # light enough for a hundred of them
 WATCHED = f"width=384,height=288,fps={WATCHED_FPS},keyframe_s=1,seconds=10"
 NOT_LOOKED_AT = {"model": {"detector": "none"}}
 # Every picture is looked at, and something is seen in every one: a picture without an event is one that got lost.
@@ -282,14 +283,16 @@ class Runner:
 
 class Fleet:
     """A control plane, cameras and runners. `looked_at` of the cameras have the real detector, the others none; `more`
-    are simulated but not known to Weir (`spare`)."""
+    are simulated but not known to Weir (`spare`). `begun` is when the first runner was started."""
 
+    # Takeover times hold for cameras within their site's budget: where it is not what is measured it is never short.
     def __init__(self, build, folder, plane, feed, cameras=8, looked_at=0, more=0, flags=(), runners=("r1", "r2"),
-                 url=None):
+                 url=None, plain=PLAIN, capacity=1000, refill_per_min=6000):
         self.plane, self.feed, self.watched = plane, feed, [f"cam-{i + 1}" for i in range(looked_at)]
         self.cameras = [f"cam-{i + 1}" for i in range(cameras)]
         self.spare = [f"cam-{cameras + i + 1}" for i in range(more)]
-        profiles = [WATCHED] * looked_at + [PLAIN] * (cameras + more - looked_at)
+        self.budget = {"capacity": capacity, "refill_rate": refill_per_min}
+        profiles = [WATCHED] * looked_at + [plain] * (cameras + more - looked_at)
         self.camsim = Simulated(build, folder, profiles)
         self.runners = {name: Runner(build, folder, name, url or plane.url, plane.secret, flags) for name in runners}
 
@@ -297,6 +300,7 @@ class Fleet:
         self.camsim.__enter__()
         try:
             self.furnish()
+            self.begun = time.time()
             for runner in self.runners.values():
                 runner.start()
             self.settle()
@@ -314,8 +318,7 @@ class Fleet:
     def furnish(self):
         self.plane.call("POST", "/v1/tenants", {"tenant_id": "t-01"})
         self.plane.call("POST", "/v1/sites", {"site_id": "s-01", "tenant_id": "t-01"})
-        # Takeover times hold for cameras within their site's budget: here it is never short.
-        self.plane.call("PUT", "/v1/sites/s-01/budget", {"capacity": 1000, "refill_rate": 6000})
+        self.plane.call("PUT", "/v1/sites/s-01/budget", self.budget)
         for camera in self.cameras:
             self.add(camera)
 
@@ -332,9 +335,15 @@ class Fleet:
         listed = json.loads(call("GET", self.camsim.control + "/v1/cameras"))
         return {each["name"]: each for each in (listed["cameras"] if isinstance(listed, dict) else listed)}
 
+    def all_dials(self):
+        """What the simulator says of the connections that were made to its cameras."""
+        return json.loads(call("GET", self.camsim.control + "/v1/dials"))
+
+    def forget_dials(self):
+        call("DELETE", self.camsim.control + "/v1/dials")
+
     def dials(self, cameras):
-        dials = json.loads(call("GET", self.camsim.control + "/v1/dials"))["dials"]
-        return sum(each["camera"] in cameras for each in dials)
+        return sum(each["camera"] in cameras for each in self.all_dials()["dials"])
 
     def streaming(self):
         """Cameras that some runner holds and gets pictures of."""
@@ -342,7 +351,7 @@ class Fleet:
         return {each["camera_uuid"] for each in cameras
                 if each["phase"] == "running" and each.get("state") == "STREAMING"}
 
-    def settle(self, patience_s=60):
+    def settle(self, patience_s=120):
         """All cameras stream and every runner could take over."""
         for runner in self.runners.values():
             if not runner.process:

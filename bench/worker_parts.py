@@ -77,6 +77,9 @@ class Cameras:
     def drop(self, name):
         ask(f"{self.control}/v1/cameras/{name}/fault", {"kind": "drop"})
 
+    def recorder_fault(self, kind, for_s):
+        ask(f"{self.control}/v1/recorders/recorder-1/fault", {"kind": kind, "for_s": for_s})
+
 
 class Worker:
     """weir-worker on these cameras, printing its events: no control plane takes part. `source` is what the cameras have

@@ -36,6 +36,24 @@ TEST_F(RunnerHealth, WorkersThatDoNotStart_TheCamerasGoToARunnerWhereTheyDo) {
   EXPECT_EQ(broken.told()["why_not_acquiring"], "no worker starts here");
 }
 
+// A firewall, or a network that only one host is in.
+TEST_F(RunnerHealth, ACameraThatItCannotReach_IsLeftToAnotherRunner) {
+  fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = 1});
+  fleet_->camsim().recorder_fault("recorder-1", {{"kind", "reboot"}, {"for_s", 60}});
+  Runner& first = fleet_->add("r1");
+  ASSERT_TRUE(eventually(10s, [&] { return fleet_->owner_of("cam-1") == "r1"; })) << fleet_->report();
+  std::int64_t version = fleet_->version_of("cam-1");
+  fleet_->add("r2");
+  ASSERT_TRUE(eventually(20s, [&] { return fleet_->owner_of("cam-1") == "r2"; })) << fleet_->report();
+  EXPECT_TRUE(first.logged("\"event\":\"camera.unreachable\"")) << first.log();
+  fleet_->camsim().recorder_fault("recorder-1", {{"kind", "none"}});
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  EXPECT_EQ(fleet_->owner_of("cam-1"), "r2");
+  fleet_->history().read(fleet_->plane());
+  EXPECT_TRUE(fleet_->history().streaming_above("cam-1", version));
+  fleet_->history().expect_one_voice();
+}
+
 TEST_F(RunnerHealth, DeletedFromTheList_ItEnds_SoThatItsNextStartRegistersAnew) {
   Runner& runner = fleet_->add("r1");
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();

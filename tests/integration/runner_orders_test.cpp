@@ -75,11 +75,15 @@ TEST_F(RunnerOrders, CordonFullMachineAndCapacity_KeepNewCamerasAway_AndARevoked
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   auto versions = fleet_->versions();
   Runner& second = fleet_->add("r2", {"--capacity-streams", "1"});
-  // Every machine uses more than a hundredth of its memory; ten heartbeats have to say so.
-  Runner& busy = fleet_->add("r3", {"--mem-high-pct", "1", "--heartbeat-interval-s", "0.1"});
+  // Every machine uses more than a hundredth of its memory, and this one of its processors; ten heartbeats say so.
+  fleet_->add("r3", {"--mem-high-pct", "1", "--heartbeat-interval-s", "0.1"});
+  fleet_->add("r4", {"--cpu-high-pct", "1", "--heartbeat-interval-s", "0.3"});
   wait_until_it_says("r3", "this machine's memory is nearly used up");
-  EXPECT_TRUE(busy.logged("runner.overloaded")) << busy.log();
-  EXPECT_NE(busy.get("/metrics").text.find("weir_runner_acquiring 0"), std::string::npos);
+  wait_until_it_says("r4", "this machine's processors are busy");
+  for (const char* id : {"r3", "r4"}) {
+    EXPECT_TRUE(fleet_->runner(id).logged("runner.overloaded")) << fleet_->runner(id).log();
+    EXPECT_NE(fleet_->runner(id).get("/metrics").text.find("weir_runner_acquiring 0"), std::string::npos) << id;
+  }
   weir("node cordon r1");
   wait_until_it_says("r1", "cordoned");
 
@@ -117,7 +121,7 @@ TEST_F(RunnerOrders, CordonFullMachineAndCapacity_KeepNewCamerasAway_AndARevoked
   EXPECT_EQ(fleet_->owner_of("cam-1"), "r2");
   EXPECT_TRUE(first.logged("camera.lost"));
   for (const char* camera : {"cam-2", "cam-4"}) EXPECT_EQ(fleet_->version_of(camera), versions[camera]) << camera;
-  EXPECT_EQ(busy.told()["owned"], 0);
+  for (const char* busy : {"r3", "r4"}) EXPECT_EQ(fleet_->runner(busy).told()["owned"], 0) << busy;
   fleet_->history().read(fleet_->plane());
   EXPECT_TRUE(fleet_->history().streaming_above("cam-1", versions["cam-1"]));
   fleet_->history().expect_one_voice();

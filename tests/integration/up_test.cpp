@@ -19,6 +19,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <sstream>
 
 namespace weir::test {
@@ -230,12 +231,14 @@ class Terminal {
     pollfd asked{.fd = program_.get(), .events = POLLOUT, .revents = 0};
     return ::poll(&asked, 1, 0) == 1;
   }
-  bool shows(const std::string& text) {
+  bool shows(const std::string& text) { return read_all().find(text) != std::string::npos; }
+  const std::string& read_all() {
     char buffer[65536];
     for (ssize_t got = 0; (got = ::read(keyboard_.get(), buffer, sizeof buffer)) > 0;)
       shown_.append(buffer, static_cast<size_t>(got));
-    return shown_.find(text) != std::string::npos;
+    return shown_;
   }
+  bool shows_match(const std::regex& pattern) { return std::regex_search(read_all(), pattern); }
 
  private:
   static int open_program(int keyboard) {
@@ -374,6 +377,23 @@ TEST_F(WeirUp, Demo_ShowsPeopleBeingDetected_OutlivesKilledWorkersAndManagers_An
   up.signal(SIGINT);
   EXPECT_EQ(up.wait(30s), 0) << up.err();
   for (int pid : children) EXPECT_TRUE(ended(pid)) << "left behind: " << text_of(fmt::format("/proc/{}/cmdline", pid));
+}
+
+// The README's first command, in a terminal.
+TEST_F(WeirUp, DevUp_ShowsATableOfCamerasThatSeePeople_AndLetsThemGoOnCtrlC) {
+  Terminal terminal;
+  Up up(folder_, {"--demo", "1"}, {.program = WEIR_SOURCE_DIR "/dev", .out = terminal.program(), .err = terminal.program()});
+  const std::regex row("demo-1 +STREAMING +[1-9][0-9.]* [^\n]*person [01]\\.[0-9]");
+  ASSERT_TRUE(eventually(90s, [&] { return terminal.shows_match(row); })) << terminal.read_all();
+  auto children = up.children();
+  up.signal(SIGINT);
+  EXPECT_EQ(up.wait(30s), 0) << terminal.read_all();
+  EXPECT_TRUE(terminal.shows("stopping: cameras are let go; Ctrl-C again ends at once"));
+  for (int pid : children) EXPECT_TRUE(ended(pid)) << "left behind: " << text_of(fmt::format("/proc/{}/cmdline", pid));
+  // What the next start finds: the camera was given back, not left to run out.
+  Up again(folder_, {});
+  ASSERT_TRUE(eventually(20s, [&] { return !url().empty() && ready(); })) << again.err();
+  EXPECT_NE(ask("events 'lease.released.#' --after 0 --json").find("demo-1"), std::string::npos);
 }
 
 TEST_F(WeirUp, KilledHard_LeavesNothingBehind_AndStreamsAtOnceWhenStartedAgain) {
