@@ -37,7 +37,7 @@ Result<json::object> look(Api& api) {
   json::object seen{{"address", redact_url(api.url())}};
   TRY(ready, api.raw(net::Method::get, "/readyz"));
   seen["store"] = ready.status == 200 ? "reachable" : "unreachable";
-  seen["verdict"] = "the control plane runs, but its store does not answer: nobody can take or keep a camera for long";
+  seen["verdict"] = "the control plane runs, but its store does not answer: who has a camera keeps it, nobody can take one";
   if (ready.status != 200) {
     Error refusal = net::response_error(ready);
     if (refusal.reason == "store_unavailable") return seen;

@@ -121,6 +121,18 @@ TEST_P(RunnerDrain, Soft_HandsEverythingOver_AndTheRunnerStaysWithoutCameras_Unt
   expect_small_gaps();
 }
 
+// All six could go at once; their next owner may dial two, and then one a second.
+TEST_P(RunnerDrain, Soft_OfASiteWhoseBudgetIsShort_KeepsEachCameraUntilTheOtherMayDialIt) {
+  ASSERT_NO_FATAL_FAILURE(start({"--drain-batch", "6"}));
+  Reply set = fleet_->plane().call(net::Method::put, "/v1/sites/s1/budget",
+                                   {{"capacity", 2}, {"refill_rate", 60}, {"tokens", 2}}, fleet_->plane().token("admin"));
+  ASSERT_EQ(set.status, 200) << set.text;
+  drain("soft");
+  ASSERT_TRUE(fleet_->all_stream(25s, {"r2"})) << fleet_->report();
+  EXPECT_TRUE(fleet_->runner("r1").logged("\"event\":\"runner.drain_waits\"")) << fleet_->report();
+  expect_small_gaps();
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, RunnerDrain, ::testing::Values("Sqlite", "Postgres"), store_name);
 
 class RunnerDrainOnSqlite : public RunnerDrain {};

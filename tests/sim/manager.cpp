@@ -16,6 +16,7 @@ void World::feed(Node& node, const ManagerPtr& m, const runner::Event& event) {
 void World::perform(Node& node, const ManagerPtr& m, const runner::Action& action) {
   if (const auto* questions = std::get_if<runner::AskLeases>(&action)) return ask(node, m, questions->questions);
   if (const auto* token = std::get_if<runner::AskToken>(&action)) return pay(node, m, *token);
+  if (const auto* budget = std::get_if<runner::AskBudget>(&action)) return look_at_budget(node, m, budget->site);
   if (const auto* start = std::get_if<runner::StartWorker>(&action)) return start_worker(node, m, *start);
   if (const auto* message = std::get_if<runner::Tell>(&action)) return tell(node, m, *message);
   if (const auto* kill = std::get_if<runner::KillWorker>(&action)) {
@@ -144,6 +145,18 @@ void World::pay(Node& node, const ManagerPtr& m, const runner::AskToken& wanted)
     return [=] { answer(granted); };
   }, [=] { answer(false); });
   in(2s, [this, m, answer] { deliver(m, [answer] { answer(false); }); });  // its own time-out
+}
+
+void World::look_at_budget(Node& node, const ManagerPtr& m, const SiteId& site) {
+  auto answered = std::make_shared<bool>(false);
+  auto answer = [=, this, &node](std::optional<double> tokens) {
+    if (!std::exchange(*answered, true)) feed(node, m, runner::BudgetHeard{site, tokens});
+  };
+  request(node, m, [=, this]() -> Reply {
+    store_->tick();
+    return [answer, tokens = store_->tokens(site_)] { answer(tokens); };
+  }, [=] { answer({}); });
+  in(2s, [this, m, answer] { deliver(m, [answer] { answer({}); }); });  // its own time-out
 }
 
 // ---- what the control plane tells ----

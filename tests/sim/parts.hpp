@@ -195,6 +195,7 @@ class World {
   runner::LeasesHeard hear(Node& node, const ManagerPtr& m, const lease::Question& question, Answer answer, TrueTime asked);
   void refuse(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions);
   void pay(Node& node, const ManagerPtr& m, const runner::AskToken& ask);
+  void look_at_budget(Node& node, const ManagerPtr& m, const SiteId& site);
   void start_worker(Node& node, const ManagerPtr& m, const runner::StartWorker& start);
   void end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code, const CameraId& culprit = {});
   void check_paid(const ManagerPtr& m, const CameraId& camera);

@@ -133,7 +133,7 @@ asio::awaitable<Status> HttpPlane::send(net::ClientRequest request, Read read, R
   request.usable = [&](const net::ClientResponse& answer) {
     if (answer.status >= 300) {
       heard = net::response_error(answer);
-      return unknown == Refusals::some && !net::says_nothing(answer);
+      return unknown == Refusals::none || (unknown == Refusals::some && !net::says_nothing(answer));
     }
     auto parsed = json::parse_text(answer.body);
     heard = parsed && parsed->is_object() ? read(*parsed) : Status(bad_answer());
@@ -300,20 +300,24 @@ asio::awaitable<Result<json::array>> HttpPlane::list(std::string first) {
   }
 }
 
-asio::awaitable<Result<std::vector<DesiredCamera>>> HttpPlane::desired(DesiredFilter filter) {
+asio::awaitable<Result<DesiredCameras>> HttpPlane::desired(DesiredFilter filter) {
   std::string target = "/v1/cameras?enabled=true&limit=1000";
   if (!filter.tenant.empty()) target += "&tenant_id=" + percent_encode(filter.tenant.str());
   if (!filter.site.empty()) target += "&site_id=" + percent_encode(filter.site.str());
   CO_TRY(items, co_await list(std::move(target)));
-  std::vector<DesiredCamera> out;
+  DesiredCameras out;
   for (json::value& item : items) {
     std::string id = text_of(item, "camera_uuid");
     auto camera = read_camera(std::move(item));
-    if (!camera) unreadable(id, camera.error());
-    if (!camera) co_return std::move(camera).error();
-    if (camera->config.assignable()) out.push_back(*std::move(camera));
+    if (!camera && id.empty()) co_return std::move(camera).error();
+    if (!camera) {
+      explain_unreadable(id, camera.error());
+      out.unreadable.insert(CameraId::trusted(id));
+    } else if (camera->config.assignable()) {
+      out.readable.push_back(*std::move(camera));
+    }
   }
-  unreadable_.clear();
+  std::erase_if(unreadable_, [&](const auto& said) { return !out.unreadable.contains(CameraId::trusted(said.first)); });
   co_return std::move(out);
 }
 
@@ -335,12 +339,11 @@ asio::awaitable<Result<std::vector<lease::LeaseRow>>> HttpPlane::leases() {
   co_return std::move(out);
 }
 
-// The whole list is refused: without that one camera it would say that its worker is to be stopped.
-void HttpPlane::unreadable(const std::string& camera, const Error& why) {
-  if (std::string said = camera + " " + why.message; std::exchange(unreadable_, said) == said) return;
+void HttpPlane::explain_unreadable(const std::string& camera, const Error& why) {
+  if (std::exchange(unreadable_[camera], why.message) == why.message) return;
   log::warn("cameras.unreadable",
-            fmt::format("camera {} of the control plane's list cannot be read: {}; this runner stays with the list it "
-                        "has. Change that field of the camera, or upgrade this runner",
+            fmt::format("camera {} of the control plane's list cannot be read: {}; where this runner has it, it goes on "
+                        "as it was; else it is left to others. Change that field of the camera, or upgrade this runner",
                         camera, why.message))
       .with("camera_uuid", camera);
 }
@@ -378,6 +381,21 @@ asio::awaitable<Result<BudgetAnswer>> HttpPlane::consume(SiteId site, BudgetUse 
   if (answer.error().reason != "budget_empty") co_return std::move(answer).error();
   auto wait = std::chrono::milliseconds(number_of(json::value(answer.error().details), "retry_after_ms"));
   co_return BudgetAnswer{.granted = false, .retry_after = wait};
+}
+
+asio::awaitable<Result<double>> HttpPlane::budget(SiteId site) {
+  double tokens = 0;
+  Read read = [&](json::value& answer) -> Status {
+    const json::value* there = field(answer, "tokens");
+    if (there == nullptr || !there->is_number()) return bad_answer();
+    tokens = there->to_number<double>();
+    return ok();
+  };
+  std::string target = fmt::format("/v1/sites/{}/budget", percent_encode(site.str()));
+  // An older control plane does not tell runners; that is no reason to ask about leases elsewhere.
+  CO_TRY(heard, co_await ask(net::Method::get, std::move(target), {}, config_.attempt, std::move(read), true,
+                             Refusals::none));
+  co_return tokens;
 }
 
 asio::awaitable<Result<Nothing>> HttpPlane::report_crash(CameraId camera, lease::Owner by) {

@@ -31,6 +31,7 @@ struct Site {
     add(net::Method::post, "/v1/auth/token", tokens);
     add(net::Method::get, "/v1/cameras", cameras);
     add(net::Method::get, "/v1/leases", all_leases);
+    add(net::Method::get, "/v1/sites/{site_id}/budget", budget);
     EXPECT_TRUE(server.listen("127.0.0.1:0"));
   }
   void add(net::Method method, const char* path, Answer& answer) {
@@ -58,6 +59,7 @@ struct Site {
   Answer tokens = [](net::Request&) { return Response::json(json::object{{"token", "t"}, {"expires_in", 900}}); };
   Answer all_leases = [](net::Request&) { return Response::json(json::object{{"items", json::array()}}); };
   Answer cameras = [](net::Request&) { return Response::json(json::object{{"items", json::array()}}); };
+  Answer budget = [](net::Request&) { return Response::json(json::object{{"tokens", 2.5}, {"capacity", 10}}); };
   RealClock clock;
   net::Router router;
   net::HttpServer server;
@@ -244,6 +246,24 @@ json::object camera(std::string_view id) {
   return {{"camera_uuid", id}, {"tenant_id", "t"}, {"site_id", "s"}, {"rtsp_url", "rtsp://camera/1"}};
 }
 
+TEST_F(Plane, TokensOfASite_AreRead_AndWhoMayNotSeeThem_IsToldSo) {
+  ask_at(first_.url() + "," + second_.url());
+  auto tokens = [&] {
+    auto heard = finish(plane_->budget(SiteId::trusted("s")));
+    return heard ? *heard : -1;
+  };
+  EXPECT_EQ(tokens(), 2.5);
+  first_.budget = [](net::Request&) { return Response::json(json::object{{"tokens", "many"}}); };
+  EXPECT_EQ(tokens(), -1);
+  EXPECT_EQ(tokens(), 2.5) << "the next address knows";
+  // As control planes did before runners asked.
+  second_.budget = [](net::Request&) { return Response::failure({Errc::forbidden, "role", "not for runners"}); };
+  int before = first_.asked;
+  EXPECT_EQ(tokens(), -1);
+  EXPECT_TRUE(renewed());
+  EXPECT_EQ(first_.asked, before);
+}
+
 TEST_F(Plane, FieldsOfANewerControlPlane_AreIgnored) {
   first_.cameras = [](net::Request&) {
     json::object newer = camera("b");
@@ -254,11 +274,11 @@ TEST_F(Plane, FieldsOfANewerControlPlane_AreIgnored) {
   ask_at(first_.url());
   auto cameras = finish(plane_->desired({}));
   ASSERT_TRUE(cameras) << cameras.error().message;
-  ASSERT_EQ(cameras->size(), 2u);
-  EXPECT_EQ((*cameras)[1].config.motion_gating.min_area_px, 7);
+  ASSERT_EQ(cameras->readable.size(), 2u);
+  EXPECT_EQ(cameras->readable[1].config.motion_gating.min_area_px, 7);
 }
 
-TEST_F(Plane, ACameraThatCannotBeRead_FailsTheList_AndIsNamedOnce) {
+TEST_F(Plane, ACameraThatCannotBeRead_IsListedAsSuch_HidesNoOther_AndIsNamedOnce) {
   std::string decode = "clairvoyant";
   first_.cameras = [&](net::Request&) {
     json::object newer = camera("cam-7");
@@ -266,16 +286,22 @@ TEST_F(Plane, ACameraThatCannotBeRead_FailsTheList_AndIsNamedOnce) {
     return Response::json(json::object{{"items", json::array{camera("a"), newer}}});
   };
   ask_at(first_.url());
-  for (int i = 0; i < 3; ++i) EXPECT_FALSE(finish(plane_->desired({})));
+  for (int i = 0; i < 3; ++i) {
+    auto cameras = finish(plane_->desired({}));
+    ASSERT_TRUE(cameras) << cameras.error().message;
+    ASSERT_EQ(cameras->readable.size(), 1u);
+    EXPECT_EQ(cameras->readable[0].config.camera.str(), "a");
+    EXPECT_EQ(cameras->unreadable, std::set{CameraId::trusted("cam-7")});
+  }
   auto lines = logged("cameras.unreadable");
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_NE(lines[0].find("cam-7"), std::string::npos);
   EXPECT_NE(lines[0].find("decode must be one of"), std::string::npos) << lines[0];
   EXPECT_EQ(lines[0].find("clairvoyant"), std::string::npos);
   decode = "full";
-  EXPECT_TRUE(finish(plane_->desired({})));
+  EXPECT_EQ(finish(plane_->desired({}))->readable.size(), 2u);
   decode = "clairvoyant";
-  EXPECT_FALSE(finish(plane_->desired({})));
+  EXPECT_EQ(finish(plane_->desired({}))->readable.size(), 1u);
   EXPECT_EQ(logged("cameras.unreadable").size(), 2u) << "it had been good in between";
 }
 

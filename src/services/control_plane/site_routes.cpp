@@ -209,7 +209,7 @@ void add_site_routes(net::Router& router, Plane& plane) {
   add_guarded(router, plane, Method::post, "/v1/sites", kAdmins, add_site);
   add_guarded(router, plane, Method::get, "/v1/sites/{site_id}", kReaders, show_site);
   add_guarded(router, plane, Method::del, "/v1/sites/{site_id}", kAdmins, remove_site);
-  add_guarded(router, plane, Method::get, "/v1/sites/{site_id}/budget", kReaders, show_budget);
+  add_guarded(router, plane, Method::get, "/v1/sites/{site_id}/budget", kReadersAndRunners, show_budget);
   add_guarded(router, plane, Method::put, "/v1/sites/{site_id}/budget", kAdmins, set_budget);
   add_guarded(router, plane, Method::post, "/v1/sites/{site_id}/budget/consume", kRunners, consume_budget);
 }

@@ -80,7 +80,7 @@ void Brain::on(const CamerasListed& event) {
     camera.desired = true;
   }
   for (auto& [id, camera] : cameras_)
-    if (!wanted.contains(id)) camera.desired = false;
+    if (!wanted.contains(id) && !event.unreadable.contains(id)) camera.desired = false;
 }
 
 void Brain::on(const FlagsHeard& event) {

@@ -83,6 +83,7 @@ void Brain::acquire() {
 void Brain::drain() {
   if (!draining()) {
     wave_.clear();
+    budgets_.clear();
     return;
   }
   bool hard = drain_ == DrainMode::hard || (stop_by_ && moment_.now >= *stop_by_);
@@ -99,13 +100,67 @@ void Brain::drain() {
   bool picked_up = wave_.empty() || (!letting_go && in_vain);
   if (!picked_up || moment_.now < wave_since_ + policy_.drain_interval) return;
   wave_.clear();
+  bool waits = room_elsewhere_ && !in_a_hurry();
   for (auto& [id, camera] : cameras_) {
     if (camera.leaving || camera.holder.phase == Phase::idle) continue;
+    if (waits && camera.on != 0 && !next_may_dial(camera)) continue;
     camera.leaving = true;
     if (camera.holder.phase == Phase::holding) wave_[id] = false;
     if (std::ssize(wave_) >= policy_.drain_batch) break;
   }
-  if (!wave_.empty()) wave_since_ = moment_.now;
+  if (wave_.empty()) return;
+  wave_since_ = moment_.now;
+  // What is left of each budget is asked for before the next batch, when the next owners have paid for this one.
+  for (auto& [site, budget] : budgets_) {
+    budget.tokens = 0;
+    budget.ask_at = moment_.now + policy_.drain_interval;
+  }
+}
+
+// What is left would not be handed over any more by the deadline, if it waited for anything.
+bool Brain::in_a_hurry() const {
+  if (!stop_by_) return false;
+  auto left = std::ranges::count_if(cameras_, [](const auto& each) {
+    return !each.second.leaving && each.second.holder.phase != Phase::idle;
+  });
+  auto batches = left / std::max(1, policy_.drain_batch) + 1;
+  return moment_.now + 2 * batches * policy_.drain_interval + policy_.lease.ttl >= *stop_by_;
+}
+
+// A camera that is let go while its site's budget is used up would be dark until its next owner has a token: it stays
+// until there is one, or none has come for as long as a batch is waited for.
+bool Brain::next_may_dial(const Camera& camera) {
+  const SiteId& site = camera.wish.config.site;
+  Budget& budget = budgets_[site];
+  if (budget.tokens >= 1) {
+    budget.tokens -= 1;
+    return true;
+  }
+  if (budget.empty_since && moment_.now >= *budget.empty_since + policy_.pickup_limit) {
+    budget.empty_since = moment_.now;
+    return true;
+  }
+  auto asked = std::ranges::count_if(budgets_, [](const auto& each) { return each.second.asked; });
+  if (!budget.asked && moment_.now >= budget.ask_at && asked < policy_.drain_batch) {
+    budget.asked = true;
+    actions_.push_back(AskBudget{site});
+  }
+  return false;
+}
+
+void Brain::on(const BudgetHeard& event) {
+  auto found = budgets_.find(event.site);
+  if (found == budgets_.end()) return;
+  Budget& budget = found->second;
+  budget.asked = false;
+  budget.ask_at = moment_.now + 500ms;
+  // It is a courtesy to the cameras: without an answer the drain goes on.
+  budget.tokens = event.tokens.value_or(policy_.drain_batch);
+  if (budget.tokens >= 1) return budget.empty_since.reset();
+  if (!budget.empty_since) budget.empty_since = moment_.now;
+  if (!std::exchange(budget.told, true))
+    note("runner.drain_waits",
+         fmt::format("the budget of site {} is used up: its cameras stay here until others may dial them", event.site));
 }
 
 void Brain::end_if_done() {

@@ -107,6 +107,19 @@ TEST(BrainFaults, AStopWhileNobodyAnswers_EndsAfterItsDeadlineAndALeasesTime) {
   EXPECT_NE(bench.ended->code, 0) << "not everything was given back";
 }
 
+TEST(BrainFaults, ACameraWhoseConfigurationCannotBeRead_StaysAsItIs_AndNoOtherSuffers) {
+  Bench bench;
+  bench.list(cameras(2));
+  bench.pass(1s);
+  CamerasListed listed{.cameras = {wish("c00"), wish("c02")}, .unreadable = {CameraId::trusted("c01"), CameraId::trusted("c03")}};
+  bench.feed(listed);
+  bench.pass(2s);
+  EXPECT_EQ(bench.brain.summary().owned, 3) << "c01 as before, c02 is new, and of c03 nothing is known";
+  bench.feed(CamerasListed{.cameras = {wish("c00"), wish("c02")}});
+  bench.pass(2s);
+  EXPECT_EQ(bench.brain.summary().owned, 2) << "gone from the list";
+}
+
 TEST(BrainFaults, ADrainThatIsCalledOffWhileTheRunnerStops_GoesOn) {
   Bench bench({.drain_batch = 1});
   bench.list(cameras(2));

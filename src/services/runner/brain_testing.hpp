@@ -118,7 +118,8 @@ class Bench {
   std::optional<End> ended;
   bool plane_answers = true, auto_start = true, tokens = true, greens_get_ready = true;
   bool reaps = true;  // otherwise the kernel holds what was killed
-  int token_questions = 0;
+  int token_questions = 0, budget_questions = 0;
+  std::map<std::string, std::optional<double>> budgets;  // of sites that have not plenty
   int killed = 0;  // workers, by the brain
   std::vector<CameraId> crashes;
 
@@ -182,6 +183,11 @@ class Bench {
   void perform(AskToken& ask) {
     ++token_questions;
     feed_later(TokenHeard{.camera = ask.camera, .grant = ask.grant, .granted = tokens, .retry_after = 500ms});
+  }
+  void perform(AskBudget& ask) {
+    ++budget_questions;
+    auto found = budgets.find(ask.site.str());
+    feed_later(BudgetHeard{ask.site, found == budgets.end() ? 1000 : found->second});
   }
   void perform(StartWorker& start) {
     started[start.worker] = start;

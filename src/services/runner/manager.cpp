@@ -78,6 +78,7 @@ void Manager::feed(const Event& event) {
 void Manager::perform(Action action) {
   if (auto* ask = std::get_if<AskLeases>(&action)) spawn(ask_leases(std::move(*ask)), "leases");
   else if (auto* token = std::get_if<AskToken>(&action)) spawn(ask_token(std::move(*token)), "tokens");
+  else if (auto* budget = std::get_if<AskBudget>(&action)) spawn(ask_budget(budget->site), "budgets");
   else if (auto* start = std::get_if<StartWorker>(&action)) spawn(run_worker(std::move(*start)), "worker");
   else if (auto* message = std::get_if<Tell>(&action)) spawn(tell(std::move(*message)), "worker messages");
   else if (auto* crash = std::get_if<ReportCrash>(&action)) spawn(report_crash(crash->camera), "crash report");
@@ -144,6 +145,11 @@ asio::awaitable<void> Manager::ask_token(AskToken ask) {
   feed(heard);
 }
 
+asio::awaitable<void> Manager::ask_budget(SiteId site) {
+  auto tokens = co_await plane_.budget(site);
+  feed(BudgetHeard{site, tokens ? std::optional(*tokens) : std::nullopt});
+}
+
 asio::awaitable<void> Manager::report_crash(CameraId camera) {
   auto reported = co_await plane_.report_crash(camera, owner_);
   if (!reported) log::warn("camera.crash_unreported", reported.error().message).with("camera_uuid", camera);
@@ -167,6 +173,7 @@ asio::awaitable<void> Manager::join() {
     if (registered.error().reason == "boot_known") {
       owner_.boot = BootId::trusted(random_hex(16));
       brain_ = Brain(brain_.policy(), owner_.boot, owner_.runner, random_seed());
+      if (stop_by_) feed(StopAsked{*stop_by_});
       continue;
     }
     Instant& last = said[registered.error().reason];
@@ -174,7 +181,7 @@ asio::awaitable<void> Manager::join() {
       last = clock_.now();
       explain_outage(registered.error());
     }
-    if (stopping_) {
+    if (stop_by_) {
       code_ = 0;
       ended_.cancel();
     }
@@ -239,7 +246,7 @@ void Manager::hear(const RunnerFlags& flags) {
   bool ordered = flags.drain != DrainMode::none;
   if (std::exchange(drain_ordered_, ordered) && !ordered)
     log::info("runner.drain_ended", "the order to drain was taken back");
-  bool empty = ordered && !stopping_ && workers_.empty() && !brain_.summary().draining;
+  bool empty = ordered && !stop_by_ && workers_.empty() && !brain_.summary().draining;
   if (empty && !drained_) log::info("runner.drained", "no camera and no worker is left: this host may be switched off");
   drained_ = ordered && (drained_ || empty);
 }
@@ -265,7 +272,11 @@ asio::awaitable<void> Manager::keep_token() {
     bus_token_ = lent->token;
     if (auto own = co_await plane_.runner_token()) settings_.use_bus_token(*own);
     tell_workers_the_bus();
-    co_await wait_elapsed(clock_, std::max<Duration>(lent->life / 3, 1s), [this] { return code_.has_value(); });
+    token_refused_ = false;
+    Instant soonest = clock_.now() + 2s;
+    co_await wait_elapsed(clock_, std::max<Duration>(lent->life / 3, 1s), [this, soonest] {
+      return code_.has_value() || (token_refused_ && clock_.now() >= soonest);
+    });
   }
 }
 
@@ -306,9 +317,9 @@ asio::awaitable<void> Manager::list_cameras() {
     auto cameras = co_await plane_.desired(settings_.filter);
     watch_.note("cameras", cameras, clock_.now());
     if (cameras) {
-      remember_cameras(*cameras);
-      CamerasListed listed;
-      for (DesiredCamera& each : *cameras)
+      remember_cameras(cameras->readable);
+      CamerasListed listed{.cameras = {}, .unreadable = std::move(cameras->unreadable)};
+      for (DesiredCamera& each : cameras->readable)
         listed.cameras.push_back({std::move(each.config), std::move(each.version), each.crashes});
       feed(listed);
       listed_ = true;
@@ -400,6 +411,7 @@ asio::awaitable<void> Manager::follow(std::string pattern) {
     failures = heard ? 0 : failures + 1;
     if (code_) co_return;
     if (!ended) log::debug("feed.ended", ended.error().message).with("pattern", pattern);
+    if (!ended && ended.error().code == Errc::unauthorized) token_refused_ = true;
     list_again();  // what was missed meanwhile is looked up
     co_await clock_.wait(Backoff{.first = 100ms, .cap = 2s}.delay(failures, random_unit()));
   }
@@ -429,8 +441,8 @@ void Manager::hear(const DeliveredEvent& event) {
 // ---- from the beginning to the end ----
 
 void Manager::stop(Duration grace) {
-  stopping_ = true;
-  feed(StopAsked{clock_.now() + grace});
+  stop_by_ = clock_.now() + grace;
+  feed(StopAsked{*stop_by_});
 }
 
 asio::awaitable<int> Manager::run() {

@@ -26,6 +26,16 @@ json::object unanswered(json::object camera) {
   return camera;
 }
 
+// As a whole or not at all.
+void replace_file(const std::string& path, const std::string& text) {
+  std::string fresh = path + ".new";
+  int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(file);
+  if (written) ::rename(fresh.c_str(), path.c_str());
+}
+
 std::string_view phase_name(CameraPhase phase) { return kCameraPhaseNames[static_cast<size_t>(phase)].name; }
 
 }  // namespace
@@ -110,13 +120,13 @@ void Manager::remember_cameras(const std::vector<DesiredCamera>& cameras) {
   std::string listed = json::to_text(list);
   size_t hash = std::hash<std::string>()(listed);
   if (hash == remembered_) return;
+  if (writing_.exchange(true)) return;  // the disk hangs, or will have the next list
+  remembered_ = hash;
   std::string text = json::to_text(json::object{{"listed_at", to_iso(clock_.wall())}, {"cameras", std::move(list)}});
-  std::string fresh = cache_file(settings_.folder) + ".new";
-  int file = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return;
-  bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  ::close(file);
-  if (written && ::rename(fresh.c_str(), cache_file(settings_.folder).c_str()) == 0) remembered_ = hash;
+  boost::asio::post(disk_, [this, text = std::move(text)] {
+    replace_file(cache_file(settings_.folder), text);
+    writing_ = false;
+  });
 }
 
 void Manager::explain_outage(const Error& why) {

@@ -4,6 +4,8 @@
 #include "weir/base/log.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -19,6 +21,19 @@ json::object source_of(const camera::Config& config) {
   json::object out = camera::write_config(config, camera::Credentials::shown);
   for (const char* name : {"enabled", "processing"}) out.erase(name);
   return out;
+}
+
+std::string read_and_remove(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::remove(path.c_str());
+  return text.str();
+}
+
+CameraId camera_in(const std::string& text) {
+  auto parsed = json::parse_text(text);
+  const json::value* camera = parsed && parsed->is_object() ? parsed->get_object().if_contains("camera_uuid") : nullptr;
+  return camera != nullptr && camera->is_string() ? CameraId::trusted(std::string(camera->get_string())) : CameraId();
 }
 
 json::object lease_of(const TellItem& item, const BootId& boot) {
@@ -130,7 +145,8 @@ asio::awaitable<void> Manager::run_worker(StartWorker order) {
   }
   int code = worker->child ? co_await worker->child->wait() : 10;
   worker->ended = true;
-  WorkerGone gone{worker->number, code == 0 && !up ? 10 : code, culprit(*worker)};
+  CameraId crashed = co_await culprit(worker->crash_file);
+  WorkerGone gone{worker->number, code == 0 && !up ? 10 : code, std::move(crashed)};
   log::info("worker.exited").with("shard_id", worker->shard).with("pid", worker->pid()).with("exit_code", code);
   feed(gone);
   workers_.erase(worker->number);
@@ -223,16 +239,24 @@ Result<Told> Manager::read_told(const Tell& message, const net::ClientResponse& 
   return told;
 }
 
-// Whose thread crashed, as the worker's signal handler wrote it down.
-CameraId Manager::culprit(const WorkerProcess& worker) const {
-  std::ifstream file(worker.crash_file);
-  std::stringstream text;
-  text << file.rdbuf();
-  file.close();
-  std::remove(worker.crash_file.c_str());
-  auto parsed = json::parse_text(text.str());
-  const json::value* camera = parsed && parsed->is_object() ? parsed->get_object().if_contains("camera_uuid") : nullptr;
-  return camera != nullptr && camera->is_string() ? CameraId::trusted(std::string(camera->get_string())) : CameraId();
+// Whose thread crashed, as the worker's signal handler wrote it down. Who has to wait for the disk is not told.
+asio::awaitable<CameraId> Manager::culprit(std::string crash_file) {
+  struct Answer {
+    asio::steady_timer due;
+    CameraId camera = {};
+  };
+  auto answer = std::make_shared<Answer>(Answer{asio::steady_timer(io_)});
+  asio::post(disk_, [this, answer, crash_file = std::move(crash_file)]() mutable {
+    std::string text = read_and_remove(crash_file);
+    asio::post(io_, [answer = std::move(answer), text = std::move(text)] {
+      answer->camera = camera_in(text);
+      answer->due.cancel();
+    });
+  });
+  boost::system::error_code was_read;
+  answer->due.expires_after(500ms);
+  co_await answer->due.async_wait(asio::redirect_error(asio::use_awaitable, was_read));
+  co_return answer->camera;
 }
 
 // Green has blue's name while it stands by, and nothing to say yet: blue answers to it until its last camera has moved.

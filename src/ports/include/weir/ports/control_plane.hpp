@@ -29,6 +29,11 @@ struct DesiredCamera {
   int crashes = 0;      // workers that this configuration has crashed
 };
 
+struct DesiredCameras {
+  std::vector<DesiredCamera> readable;
+  std::set<CameraId> unreadable = {};  // there too, in words of another version
+};
+
 struct DesiredFilter {
   TenantId tenant = {};
   SiteId site = {};
@@ -55,7 +60,7 @@ class ControlPlane {
   virtual Async<Registration> register_runner(Runner runner) = 0;
   virtual Async<RunnerFlags> heartbeat(RunnerId runner, boost::json::object body) = 0;
   // All enabled cameras that leases are for.
-  virtual Async<std::vector<DesiredCamera>> desired(DesiredFilter filter) = 0;
+  virtual Async<DesiredCameras> desired(DesiredFilter filter) = 0;
   // All leases that are held, everybody's.
   virtual Async<std::vector<Holding>> held() = 0;
   // Everybody's, held or not: who has or had each camera (`owner`, `version`, `grant`, `previous`, `released`), and
@@ -63,6 +68,8 @@ class ControlPlane {
   virtual Async<std::vector<lease::LeaseRow>> leases() = 0;
   virtual Async<std::vector<lease::Answer>> apply(lease::Batch batch) = 0;
   virtual Async<BudgetAnswer> consume(SiteId site, BudgetUse use) = 0;
+  // The tokens that are there.
+  virtual Async<double> budget(SiteId site) = 0;
   // For this boot's workers.
   virtual Async<LentToken> worker_token(BootId boot) = 0;
   // For the runner's own events and what it listens to.

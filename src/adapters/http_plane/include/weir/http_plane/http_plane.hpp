@@ -35,11 +35,12 @@ class HttpPlane final : public ControlPlane {
 
   Async<Registration> register_runner(Runner runner) override;
   Async<RunnerFlags> heartbeat(RunnerId runner, boost::json::object body) override;
-  Async<std::vector<DesiredCamera>> desired(DesiredFilter filter) override;
+  Async<DesiredCameras> desired(DesiredFilter filter) override;
   Async<std::vector<Holding>> held() override;
   Async<std::vector<lease::LeaseRow>> leases() override;
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
   Async<BudgetAnswer> consume(SiteId site, BudgetUse use) override;
+  Async<double> budget(SiteId site) override;
   Async<LentToken> worker_token(BootId boot) override;
   Async<Secret> runner_token() override;
   Async<Nothing> report_crash(CameraId camera, lease::Owner by) override;
@@ -51,7 +52,7 @@ class HttpPlane final : public ControlPlane {
     WallTime renew_at{}, expires{};
   };
   using Read = std::function<Status(boost::json::value&)>;  // an answer, which is an object
-  enum class Refusals { some, all };                          // which of them say nothing
+  enum class Refusals { none, some, all };                    // which of them say nothing
 
   Async<Bought> buy(Secret with, boost::json::object body);
   Async<Bought> buy_own();
@@ -60,7 +61,7 @@ class HttpPlane final : public ControlPlane {
   bool read_token_file();
   void explain_refusal(bool file_read, const Error& why);
   Async<boost::json::array> list(std::string first);
-  void unreadable(const std::string& camera, const Error& why);
+  void explain_unreadable(const std::string& camera, const Error& why);
   Async<Nothing> ask(net::Method method, std::string target, std::string body, Duration patience, Read read,
                      bool replayable = true, Refusals unknown = Refusals::some);
   Async<Nothing> send(net::ClientRequest request, Read read, Refusals unknown = Refusals::some);
@@ -70,7 +71,7 @@ class HttpPlane final : public ControlPlane {
   net::HttpClient client_;
   Bought own_;
   int rounds_refused_ = 0;   // since a token was bought
-  std::string unreadable_;   // what was said last about a camera
+  std::map<std::string, std::string> unreadable_;   // what was said about which camera
 };
 
 }  // namespace weir::http_plane

@@ -64,7 +64,8 @@ struct Wish {
 // ---- events ----
 
 struct CamerasListed {
-  std::vector<Wish> cameras;  // all that this runner may process
+  std::vector<Wish> cameras;                // all that this runner may process
+  std::set<CameraId> unreadable = {};       // these too, but what is wanted of them cannot be read: they stay as they are
 };
 struct FlagsHeard {
   bool cordoned = false;
@@ -95,6 +96,11 @@ struct TokenHeard {
   lease::Version grant;
   bool granted = false;
   Duration retry_after = 1s;
+};
+// How many of a site's cameras could be dialled now; nothing where nobody could say.
+struct BudgetHeard {
+  SiteId site;
+  std::optional<double> tokens;
 };
 struct WorkerUp {
   WorkerNumber worker = 0;
@@ -137,8 +143,8 @@ struct TimesChanged {
 };
 struct BinaryChanged {};  // another weir-worker lies on the disk now
 struct TimePassed {};
-using Event = std::variant<CamerasListed, FlagsHeard, LeaseNews, HoldersHeard, LeasesHeard, TokenHeard, WorkerUp, WorkerGone,
-                           WorkerHeard, Told, StopAsked, LoadHeard, TimesChanged, BinaryChanged, TimePassed>;
+using Event = std::variant<CamerasListed, FlagsHeard, LeaseNews, HoldersHeard, LeasesHeard, TokenHeard, BudgetHeard, WorkerUp,
+                           WorkerGone, WorkerHeard, Told, StopAsked, LoadHeard, TimesChanged, BinaryChanged, TimePassed>;
 
 // ---- actions ----
 
@@ -149,6 +155,9 @@ struct AskToken {
   CameraId camera;
   SiteId site;
   lease::Version grant;
+};
+struct AskBudget {
+  SiteId site;
 };
 struct StartWorker {
   WorkerNumber worker = 0;
@@ -190,7 +199,7 @@ struct End {
   int code = 0;
   std::string why;
 };
-using Action = std::variant<AskLeases, AskToken, StartWorker, KillWorker, Tell, ReportCrash, Note, End>;
+using Action = std::variant<AskLeases, AskToken, AskBudget, StartWorker, KillWorker, Tell, ReportCrash, Note, End>;
 
 // ---- what it says about itself ----
 
@@ -291,6 +300,12 @@ class Brain {
     rollout::State rollout = {};
     restart::CrashLoop loop = {};
   };
+  struct Budget {  // of a site that this runner drains
+    double tokens = 0;                       // as heard, less what was let go since
+    bool asked = false, told = false;
+    Instant ask_at{};
+    std::optional<Instant> empty_since = {};
+  };
   struct Sent {
     WorkerNumber worker;
     Message what;
@@ -307,6 +322,7 @@ class Brain {
   void hear(const LeasesHeard::One& event);
   void ask_about_news(Camera& camera);
   void on(const TokenHeard& event);
+  void on(const BudgetHeard& event);
   void on(const WorkerUp& event);
   void on(const WorkerGone& event);
   void on(const WorkerHeard& event);
@@ -323,6 +339,8 @@ class Brain {
   std::string why_not_acquire() const;
   // drains
   void drain();
+  bool in_a_hurry() const;
+  bool next_may_dial(const Camera& camera);
   bool draining() const { return stop_by_ || drain_ != DrainMode::none; }
   void end_if_done();
   // workers
@@ -399,6 +417,7 @@ class Brain {
   std::optional<Instant> stop_by_;
   std::map<CameraId, bool> wave_;  // drained and not yet picked up by others (true: released)
   Instant wave_since_{};
+  std::map<SiteId, Budget> budgets_;  // while it drains
   bool ended_ = false;
 };
 

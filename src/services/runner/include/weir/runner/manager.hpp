@@ -86,6 +86,7 @@ class Manager {
 
   boost::asio::awaitable<void> ask_leases(AskLeases ask);
   boost::asio::awaitable<void> ask_token(AskToken ask);
+  boost::asio::awaitable<void> ask_budget(SiteId site);
   boost::asio::awaitable<void> report_crash(CameraId camera);
   boost::asio::awaitable<void> run_worker(StartWorker order);
   boost::asio::awaitable<Status> bring_up(WorkerPtr worker, StartWorker order);
@@ -93,7 +94,7 @@ class Manager {
   boost::asio::awaitable<void> tell(Tell message);
   Result<Told> read_told(const Tell& message, const net::ClientResponse& answer) const;
   json::object shard_document(const StartWorker& order) const;
-  CameraId culprit(const WorkerProcess& worker) const;
+  boost::asio::awaitable<CameraId> culprit(std::string crash_file);
   std::map<std::string, WorkerPtr> speaking(const Summary& now) const;  // by shard
 
   void tell_workers_the_bus();
@@ -121,7 +122,7 @@ class Manager {
   ControlPlane& plane_;
   EventBus& bus_;
   ProcessHost& host_;
-  Spool& spool_;  // touched on `disk_` alone: a disk that hangs must not hold up a renewal
+  Spool& spool_;  // like all files touched on `disk_` alone: a disk that hangs must not hold up a renewal
   net::Metrics& metrics_;
   const ManagerSettings settings_;
   lease::Owner owner_;  // constant from registration on
@@ -133,7 +134,9 @@ class Manager {
   int bus_changes_ = 0;              // of either
   bool changed_meanwhile_ = false;   // the cameras, since they were last asked for
   boost::asio::steady_timer time_, cameras_due_, ended_;
-  bool registered_ = false, listed_ = false, stopping_ = false;
+  bool registered_ = false, listed_ = false;
+  bool token_refused_ = false;       // as the feed heard; the workers' is of the same kind
+  std::optional<Instant> stop_by_;
   bool drain_ordered_ = false, drained_ = false;
   int beats_unknown_ = 0;            // heartbeats in a row to a control plane that does not know this runner
   PlaneWatch watch_;
@@ -141,7 +144,8 @@ class Manager {
   json::array happened_;   // the last things worth a look
   Instant holders_due_{};  // not listed again before
   size_t remembered_ = 0;  // what was written to disk last
-  boost::asio::thread_pool disk_{1};
+  std::atomic<bool> writing_ = false;
+  boost::asio::thread_pool disk_{2};  // one of them may wait in the spool; the last member: joined before the others end
 };
 
 }  // namespace weir::runner
