@@ -257,7 +257,7 @@ Result<int> ManagerProcess::run() {
   });
   io_.run();
   log::info("runner.stopped").with("exit_code", code_);
-  return code_;
+  ::_exit(code_);  // a thread that waits for a disk which hangs would never be joined; the parent ends what is below
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "server_testing.hpp"
+#include "socket_io.hpp"
 #include "weir/net/client.hpp"
 
 #include <gtest/gtest.h>
@@ -89,6 +90,54 @@ TEST(PrivateSockets, ARequestHalfWritten_IsGivenUpAtItsTime) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().reason, "deadline_passed");
   EXPECT_LT(taken, request.body.size() / 2) << "what the kernel held was thrown away";
+}
+
+// A connection whose other end reads when it is told to.
+struct SlowPair {
+  explicit SlowPair(asio::io_context& io) : from(io), to(io) {
+    tcp::acceptor acceptor(io, {asio::ip::address_v4::loopback(), 0});
+    acceptor.set_option(asio::socket_base::receive_buffer_size(8192));
+    from.open(tcp::v4());
+    from.set_option(asio::socket_base::send_buffer_size(65536));
+    from.connect(acceptor.local_endpoint());
+    to = acceptor.accept();
+    from.non_blocking(true);
+    to.non_blocking(true);
+  }
+  // What the kernel takes while nobody reads.
+  size_t fill() {
+    std::string block(1024, 'x');
+    boost::system::error_code full;
+    size_t put = 0;
+    while (!full) put += from.write_some(asio::buffer(block), full);
+    return put;
+  }
+  size_t read_all() {
+    std::string block(65536, '\0');
+    boost::system::error_code empty;
+    size_t got = 0;
+    while (!empty) got += to.read_some(asio::buffer(block), empty);
+    return got;
+  }
+  tcp::socket from, to;
+};
+
+TEST(PrivateSockets, TheRestOfARequestThatHadToWait_IsNotWrittenAfterItsTime) {
+  asio::io_context io{1};
+  size_t room = SlowPair(io).fill();
+  SlowPair pair(io);
+  std::string body(room + room / 4, 'x');
+  Instant write_by = boot_now() + 200ms;
+  boost::system::error_code failed;
+  bool ended = false;
+  size_t got = 0;
+  asio::co_spawn(io, write_all(pair.from, "", body, failed, write_by), [&](const std::exception_ptr&) { ended = true; });
+  for (Instant until = boot_now() + 5s; !ended && boot_now() < until; io.run_one_for(5ms))
+    if (boot_now() >= write_by) got += pair.read_all();
+  for (size_t more = 1; more > 0; got += more) more = pair.read_all();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(failed, asio::error::timed_out);
+  EXPECT_LT(got, body.size()) << "the whole request arrived, after its time";
 }
 
 }  // namespace

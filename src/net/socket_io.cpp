@@ -33,7 +33,8 @@ asio::awaitable<void> write_all(tcp::socket& socket, std::string_view head, std:
     size_t put = socket.write_some(parts, failed);
     if (failed == asio::error::would_block || failed == asio::error::try_again) {
       failed.clear();
-      put = co_await socket.async_write_some(parts, asio::redirect_error(asio::use_awaitable, failed));
+      co_await socket.async_wait(tcp::socket::wait_write, asio::redirect_error(asio::use_awaitable, failed));
+      put = 0;  // and look at the clock again
     }
     if (failed) co_return;
     size_t of_head = std::min(put, head.size());

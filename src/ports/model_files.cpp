@@ -38,7 +38,8 @@ Result<std::string> read_file(const std::string& path, std::uintmax_t bytes_max)
 }
 
 // In the child: a crash is an answer here, not an event for whoever handles crashes of the process, nor worth a core.
-void become_expendable() {
+// Descriptors that it kept would keep the parent's locks and connections alive after the parent has given them up.
+void become_expendable(int pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
   rlimit none{0, 0};
@@ -47,10 +48,12 @@ void become_expendable() {
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
   }
+  if (pipe > 3) close_range(3, static_cast<unsigned>(pipe) - 1, 0);
+  close_range(static_cast<unsigned>(pipe) + 1, ~0U, 0);
 }
 
 [[noreturn]] void answer(int pipe, const std::function<Status()>& work) {
-  become_expendable();
+  become_expendable(pipe);
   Status status = work();
   if (status) _exit(0);
   const std::string& words = status.error().message;

@@ -1,6 +1,8 @@
 #include "weir/ports/model_files.hpp"
 
 #include <gtest/gtest.h>
+
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -32,6 +34,15 @@ TEST(ModelFiles, WorkInAChildMayFailCrashOrHang) {
             "MODEL_ERROR some.model is damaged: its library crashed when it was tried");
   EXPECT_EQ(outcome(50ms, [] { return pause(), ok(); }),
             "MODEL_ERROR some.model is damaged: its library did not answer when it was tried");
+}
+
+// A lock or a connection that this process gives up meanwhile must not live on in there.
+TEST(ModelFiles, WorkInAChildHasNoDescriptorsOfThisProcess) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  EXPECT_EQ(outcome(30s, [&] { return ::fcntl(ends[0], F_GETFD) < 0 && ::fcntl(ends[1], F_GETFD) < 0 ? ok() : Status(model_failure("it has them")); }),
+            "fine");
+  for (int end : ends) ::close(end);
 }
 
 TEST(ModelFiles, WorkInAChildChangesNothingHere) {

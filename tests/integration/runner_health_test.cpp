@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -52,6 +55,30 @@ TEST_F(RunnerHealth, ACameraThatItCannotReach_IsLeftToAnotherRunner) {
   fleet_->history().read(fleet_->plane());
   EXPECT_TRUE(fleet_->history().streaming_above("cam-1", version));
   fleet_->history().expect_one_voice();
+}
+
+// A file that nobody reads from, or writes to, holds up whoever opens it, as a disk does that hangs.
+TEST_F(RunnerHealth, ADiskThatHangs_HoldsUpNeitherRenewals_NorTheReplacementOfAWorker_NorTheEnd) {
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  auto versions = fleet_->versions();
+  std::string folder = runner.folder() + "/runner/";
+  for (std::string name : {"cameras.json.new", "crash-1.json", "crash-2.json"}) {
+    fs::remove(folder + name);
+    ASSERT_EQ(::mkfifo((folder + name).c_str(), 0600), 0) << name;
+  }
+  Reply named = fleet_->plane().call(net::Method::patch, "/v1/cameras/cam-1", {{"name", "Gate"}}, fleet_->plane().token("admin"));
+  ASSERT_EQ(named.status, 200) << named.text;
+  let_last(4s);  // longer than a lease
+  for (const std::string& camera : fleet_->cameras()) {
+    EXPECT_GT(runner.number(camera, "lease_valid_s"), 0) << "nobody renewed it\n" << fleet_->report();
+    EXPECT_EQ(fleet_->version_of(camera), versions[camera]);
+  }
+  signal_all({runner.worker_of("cam-1")}, SIGKILL);
+  EXPECT_TRUE(eventually(5s, [&] { return fleet_->version_of("cam-1") > versions["cam-1"] && runner.streams("cam-1"); }))
+      << fleet_->report();
+  signal_all({runner.parent()}, SIGTERM);
+  EXPECT_EQ(runner.wait(15s), 0) << runner.log();
 }
 
 TEST_F(RunnerHealth, DeletedFromTheList_ItEnds_SoThatItsNextStartRegistersAnew) {

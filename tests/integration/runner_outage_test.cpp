@@ -274,6 +274,29 @@ TEST_P(RunnerOutageOnPostgres, OneOfTwoControlPlanesKilled_TheOtherRenewsAndIsTo
   EXPECT_TRUE(within(seconds(latest), 5, stalled_before));
 }
 
+// Somebody forgot to copy auth.secret: keys are good at both, tokens at the one that sold them.
+TEST_P(RunnerOutageOnPostgres, OneOfTwoControlPlanesKilled_TheOtherHasAnotherSecret_AndEventsGoOnWithANewToken) {
+  auto server = PostgresServer::shared();
+  SKIP_WITHOUT_POSTGRES(server);
+  auto database = (*server)->new_database();
+  ASSERT_TRUE(database);
+  start({}, *database);
+  TempDir elsewhere;
+  WeirProcess other(elsewhere.path(), *database);
+  Reply key = fleet_->plane().post("/v1/api-keys", {{"role", "runner"}, {"sub", "r1"}});
+  ASSERT_EQ(key.status, 201) << key.text;
+  auto runner = fleet_->make("r1", "r1", {}, fleet_->plane().url() + "," + other.url(), key.field("api_key"));
+  ASSERT_TRUE(all_heard_after(wall_now())) << runner->log();
+  WallTime killed = wall_now();
+  fleet_->plane().kill_hard();
+  EXPECT_TRUE(eventually(15s, [&] {
+    fleet_->history().read(other);
+    return std::ranges::all_of(fleet_->cameras(), [&](const auto& camera) { return heard_after(camera, killed); });
+  })) << runner->log();
+  runner->kill_everything();
+  fleet_->plane().start();
+}
+
 INSTANTIATE_TEST_SUITE_P(Stores, RunnerOutageOnPostgres, ::testing::Values("Postgres"), store_name);
 
 }  // namespace

@@ -155,6 +155,18 @@ TEST_P(RunnerTakeoverOnSqlite, CameraWhoseThreadCrashedTwice_GetsAWorkerOfItsOwn
   fleet_->history().expect_one_voice();
 }
 
+// Another installation answers at the first address: it knows neither the runner nor its will.
+TEST_P(RunnerTakeoverOnSqlite, AStrangerAmongTheAddresses_DoesNotKeepTheLastWillFromBeingHeard) {
+  start(1);
+  TempDir elsewhere;
+  WeirProcess stranger(elsewhere.path(), "sqlite:" + elsewhere.path() + "/weir.db");
+  Runner& runner = fleet_->add("r1", {"--lease-ttl-s", "30"}, stranger.url() + "," + fleet_->plane().url());
+  ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
+  signal_all({runner.manager()}, SIGKILL);
+  EXPECT_TRUE(eventually(10s, [&] { return fleet_->owner_of("cam-1").empty(); })) << fleet_->report();
+  EXPECT_EQ(runner.wait(10s), 1);
+}
+
 // ---- the same machine again ----
 
 TEST_P(RunnerTakeoverOnSqlite, KilledRunnerStartedAgainInItsFolder_StreamsAtOnce_NotAfterATtl) {

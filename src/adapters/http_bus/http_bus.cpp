@@ -68,6 +68,15 @@ Error stream_error(const std::string& data) {
   return error;
 }
 
+// What a proxy or a stranger says of the request it says of no event: it is asked again later. But where the request is
+// too large for somebody on the way, a smaller one may pass.
+Error refusal(const net::ClientResponse& response) {
+  Error error = net::response_error(response);
+  bool in_our_words = error.reason != fmt::format("http_{}", response.status);
+  if (!in_our_words && error.code != Errc::too_large) error.code = Errc::unavailable;
+  return error;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HttpBus>> HttpBus::create(asio::io_context& io, Config config) {
@@ -87,9 +96,9 @@ asio::awaitable<Status> HttpBus::send(std::span<const OutgoingEvent> events, std
   request.write_by = earliest_deadline(events);
   Status read = ok();
   request.usable = [&](const net::ClientResponse& response) {
-    bool answered = response.status == 200;
-    read = answered ? read_answers(response.body, events, answers) : Status(net::response_error(response));
-    return answered ? bool(read) : !net::says_nothing(response);
+    if (response.status == 200) return bool(read = read_answers(response.body, events, answers));
+    read = refusal(response);
+    return !net::says_nothing(response);
   };
   CO_TRY(response, co_await client_.send(std::move(request)));
   co_return read;

@@ -4,6 +4,8 @@
 #include "record.hpp"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -276,6 +278,26 @@ TEST(FileSpool, List_NamesWhatLiesThere) {
   EXPECT_EQ(idle[0].camera, longest);
   EXPECT_EQ(idle[0].tenure, kTenure);
   EXPECT_EQ(idle[0].bytes, encode(event(1)).size());
+}
+
+TEST(FileSpool, WhatIsClosed_IsFree_AlsoWhileAForkedChildHasTheDescriptors) {
+  TempDir folder;
+  auto spool = opened(folder);
+  append(*spool, 0, 4);
+  int lifeline[2];
+  ASSERT_EQ(::pipe(lifeline), 0);
+  pid_t child = ::fork();
+  if (child == 0) {
+    char end = 0;
+    ::close(lifeline[1]);
+    ::_exit(static_cast<int>(::read(lifeline[0], &end, 1)));
+  }
+  spool->close(kCamera, kTenure);
+  auto next = opened(folder);
+  auto found = next->open(kCamera, kTenure);
+  EXPECT_TRUE(found && found->events == 4);
+  for (int end : lifeline) ::close(end);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 TEST(FileSpool, List_IsInNobodysWay) {

@@ -13,8 +13,11 @@
 
 namespace weir::spool {
 
+// Unlocked first: a child that was forked a moment ago may have the descriptor too, and the lock would live on with it.
 Fd::~Fd() {
-  if (number_ >= 0) ::close(number_);
+  if (number_ < 0) return;
+  ::flock(number_, LOCK_UN);
+  ::close(number_);
 }
 
 Error disk_error(std::string_view doing, int code) {

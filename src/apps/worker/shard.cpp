@@ -134,7 +134,7 @@ class ShardProcess {
   Status start();
   Status watch_lifeline(int fd);
   Status watch_manager(int pid);
-  int run();
+  [[noreturn]] void run();
 
  private:
   Status open_publisher();
@@ -326,15 +326,15 @@ asio::awaitable<void> ShardProcess::drain(int code) {
   manager_.cancel();
 }
 
-int ShardProcess::run() {
+void ShardProcess::run() {
   asio::co_spawn(io_, worker_->run(), asio::bind_cancellation_slot(stop_.slot(), asio::detached));
   io_.run();
-  for (int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_IGN);  // it has stopped already
   log::info("worker.stopped", threads_left_ ? "stopped; a camera's thread hung and ends with the process" : "stopped")
       .with("exit_code", code_);
-  // A thread that hangs in a name lookup cannot be joined, and what it uses must not be destroyed under it.
-  if (threads_left_) ::_exit(code_);
-  return code_;
+  // A thread that hangs in a name lookup cannot be joined, and what it uses must not be destroyed under it; and a signal
+  // that comes now must not end what has ended well.
+  std::fflush(stdout);
+  ::_exit(code_);
 }
 
 Result<int> shard(const Arguments& arguments) {
@@ -355,7 +355,7 @@ Result<int> shard(const Arguments& arguments) {
     TRY(watching, process.watch_manager(pid));
   }
   TRY(started, process.start());
-  return process.run();
+  process.run();
 }
 
 }  // namespace

@@ -60,6 +60,8 @@ void Worker::start(Source source, std::optional<LeaseGrant> lease, std::shared_p
     statuses_[id] = status;
   }
   reporter_.take_on(id);
+  // What the thread of a lost camera said last was for nobody: others have spoken since.
+  if (lost_.erase(id) > 0) publisher_.forget(id);
   CameraParts parts{open_, dials_, scheduler_, reporter_, settings_.adaptive_keyframe_max_s,
                     settings_.patience};
   auto task = std::make_shared<CameraTask>(std::move(source), status, parts, std::move(before));
@@ -146,6 +148,7 @@ void Worker::lose(const CameraId& camera) {
       .with("camera_uuid", camera);
   stop_task(camera);
   reporter_.forget(camera);
+  lost_.insert(camera);
   lost_any_ = true;
 }
 

@@ -225,6 +225,17 @@ TEST_F(WorkerTest, AddedAgainAfterALoss_HasItsSeriesAgain) {
       eventually(10s, [&] { return metrics_.text().find("stream_up{camera_uuid=\"a\"} 1") != std::string::npos; }));
 }
 
+TEST_F(WorkerTest, AddedAgainAfterALoss_SaysNothingOfTheTimeBefore) {
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return heard("stream.status.t.s.a", "STREAMING") == 1; }));
+  worker_->lose(CameraId::trusted("a"));
+  ASSERT_TRUE(test::run(io_, worker_->drain(clock_.now() + 10s))) << "its thread has said its last word";
+  worker_->add(source("a"));
+  grant("a");
+  EXPECT_TRUE(eventually(10s, [&] { return heard("stream.status.t.s.a", "STREAMING") == 2; }));
+  EXPECT_EQ(heard("stream.status.t.s.a", "DISCONNECTED"), 0) << "others had spoken for the camera since";
+}
+
 TEST_F(WorkerTest, CameraThatNeverDelivered_IsSilentSinceItWasTakenOn_HoweverOftenItIsTried) {
   fake("a")->up = false;
   make({source("a")});

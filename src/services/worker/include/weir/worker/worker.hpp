@@ -103,6 +103,7 @@ class Worker {
   bool standby_;
   bool draining_ = false;
   bool lost_any_ = false;
+  std::set<CameraId> lost_;  // and not added again
   std::map<CameraId, Camera> tasks_;
   std::vector<std::shared_ptr<CameraTask>> ending_;
   // Inference threads look cameras up while the loop adds and removes them.
