@@ -43,7 +43,7 @@ std::vector<Guarded> guarded_routes() {
       {Method::post, "/v1/sites", {{"site_id", "s1"}, {"tenant_id", "t1"}}, "a"},
       {Method::get, "/v1/sites/s1", none, "av"},
       {Method::del, "/v1/sites/none", none, "a"},
-      {Method::get, "/v1/sites/s1/budget", none, "av"},
+      {Method::get, "/v1/sites/s1/budget", none, "arv"},
       {Method::put, "/v1/sites/none/budget", {{"capacity", 5}, {"refill_rate", 5}}, "a"},
       {Method::post, "/v1/sites/s1/budget/consume", none, "ar"},
       {Method::post, "/v1/runners/register", beat, "ar"},
