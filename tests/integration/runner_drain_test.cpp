@@ -121,11 +121,11 @@ TEST_P(RunnerDrain, Soft_HandsEverythingOver_AndTheRunnerStaysWithoutCameras_Unt
   expect_small_gaps();
 }
 
-// All six could go at once; their next owner may dial two, and then one a second.
+// All six could go at once; their next owner may dial two, and then one every other second.
 TEST_P(RunnerDrain, Soft_OfASiteWhoseBudgetIsShort_KeepsEachCameraUntilTheOtherMayDialIt) {
   ASSERT_NO_FATAL_FAILURE(start({"--drain-batch", "6"}));
   Reply set = fleet_->plane().call(net::Method::put, "/v1/sites/s1/budget",
-                                   {{"capacity", 2}, {"refill_rate", 60}, {"tokens", 2}}, fleet_->plane().token("admin"));
+                                   {{"capacity", 2}, {"refill_rate", 30}, {"tokens", 2}}, fleet_->plane().token("admin"));
   ASSERT_EQ(set.status, 200) << set.text;
   drain("soft");
   ASSERT_TRUE(fleet_->all_stream(25s, {"r2"})) << fleet_->report();
