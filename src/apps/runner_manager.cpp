@@ -6,6 +6,7 @@
 #include "print.hpp"
 #include "runner.hpp"
 #include "settings_watch.hpp"
+#include "signals.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
@@ -21,7 +22,6 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -83,7 +83,7 @@ class ManagerProcess {
   Status open_spool();
   Status listen();
   runner::ManagerSettings manager_settings();
-  void wait_for_signal();
+  void hear(int signal);
   Status change(const Settings& fresh);
   void watch_parent();
   asio::awaitable<void> watch_binary();
@@ -103,7 +103,7 @@ class ManagerProcess {
   std::unique_ptr<runner::Manager> manager_;
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
-  asio::signal_set signals_{io_};
+  Signals signals_{io_};
   SettingsWatch watch_;
   asio::posix::stream_descriptor parent_{io_};
   int code_ = 50;
@@ -183,19 +183,13 @@ Status ManagerProcess::listen() {
   return tried;
 }
 
-void ManagerProcess::wait_for_signal() {
-  signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
-    if (cancelled) return;
-    if (signal == SIGHUP) {
-      watch_.read_again();
-    } else {
-      // A supervisor that signals the whole group, and the parent that passes its own on, mean one and the same stop.
-      if (stopping_since_ && clock_.now() > *stopping_since_ + 2s) ::_exit(128 + signal);
-      if (!stopping_since_) manager_->stop(settings_.duration("drain_timeout_s"));
-      if (!stopping_since_) stopping_since_ = clock_.now();
-    }
-    wait_for_signal();
-  });
+void ManagerProcess::hear(int signal) {
+  if (signal == SIGHUP) return watch_.read_again();
+  // A supervisor that signals the whole group, and the parent that passes its own on, mean one and the same stop.
+  if (stopping_since_ && clock_.now() > *stopping_since_ + 2s) ::_exit(128 + signal);
+  if (stopping_since_) return;
+  manager_->stop(settings_.duration("drain_timeout_s"));
+  stopping_since_ = clock_.now();
 }
 
 // The parent hears the address, for the last will.
@@ -246,8 +240,8 @@ Result<int> ManagerProcess::run() {
   TRY(listening, listen());
   print_line(json::to_text(json::object{{"listening", url_of(server_->address())}}));
   log::info("runner.started", "a runner runs").with("boot_id", self_.boot).with("address", server_->address());
-  for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
-  wait_for_signal();
+  signals_.add({SIGTERM, SIGINT, SIGHUP});
+  signals_.hear([this](int signal) { hear(signal); });
   watch_.start();
   watch_parent();
   asio::co_spawn(io_, watch_binary(), [](const std::exception_ptr&) {});

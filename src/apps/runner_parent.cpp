@@ -4,6 +4,7 @@
 #include "command.hpp"
 #include "files.hpp"
 #include "print.hpp"
+#include "signals.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"
@@ -15,7 +16,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -61,8 +61,10 @@ class Parent {
     program.arguments.push_back("--manager");
     TRY(manager, host_.start(program));
     manager_ = std::move(manager);
-    for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
-    pass_signals_on();
+    signals_.add({SIGTERM, SIGINT, SIGHUP});
+    signals_.hear([this](int signal) {
+      manager_->signal(signal == SIGINT || (signal == SIGHUP && terminal_gone()) ? SIGTERM : signal);
+    });
     if (options_.lifeline) watch_lifeline();
     asio::co_spawn(io_, listen(), asio::detached);
     asio::co_spawn(io_, wait_for_end(), asio::detached);
@@ -71,14 +73,6 @@ class Parent {
   }
 
  private:
-  void pass_signals_on() {
-    signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
-      if (cancelled) return;
-      manager_->signal(signal == SIGINT || (signal == SIGHUP && terminal_gone()) ? SIGTERM : signal);
-      pass_signals_on();
-    });
-  }
-
   // Whoever started this process is gone, and the control plane with it: nobody is there to hear the will. It stays in
   // the lock for the next start.
   void watch_lifeline() {
@@ -114,7 +108,7 @@ class Parent {
     int code = co_await manager_->wait();
     code_ = code >= 128 ? 1 : code;
     if (code != 0) log::error("runner.manager_ended", "the manager ended").with("exit_code", code);
-    signals_.cancel();
+    signals_.stop();
     if (lifeline_.is_open()) lifeline_.cancel();
     if (!kill_everything_below()) {
       log::error("runner.stuck", "a child cannot be ended: its leases are left to expire");
@@ -185,7 +179,7 @@ class Parent {
   RealClock clock_;
   posix::RunLock lock_;
   posix::PosixHost host_{io_};
-  asio::signal_set signals_{io_};
+  Signals signals_{io_};
   asio::posix::stream_descriptor lifeline_{io_};
   std::unique_ptr<Child> manager_;
   std::optional<Testament> testament_, unsent_;

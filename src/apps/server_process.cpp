@@ -103,7 +103,7 @@ Status ServerProcess::start(const Secret& database_url) {
   TRY(listening, server_->listen(settings_.text("listen")));
   // From here on the world takes it for running: a signal that comes before `run` waits there. Not sooner, because one
   // that comes while the store is waited for has to end the process.
-  for (int signal : {SIGTERM, SIGINT, SIGHUP}) signals_.add(signal);
+  signals_.add({SIGTERM, SIGINT, SIGHUP});
   log::info("control_plane.started", "answering HTTP")
       .with("address", server_->address())
       .with("store", store_.kind)
@@ -127,7 +127,7 @@ int ServerProcess::run(std::optional<Duration> limit) {
       log::error("companion.failed", "what ran beside the control plane ended by an exception");
       fail("what ran beside it has failed");
     });
-  wait_for_signal();
+  signals_.hear([this](int signal) { hear(signal); });
   watch_.start();
   if (limit) {
     limit_.expires_after(*limit);
@@ -145,18 +145,10 @@ int ServerProcess::run(std::optional<Duration> limit) {
   return code_;
 }
 
-void ServerProcess::wait_for_signal() {
-  signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
-    if (cancelled) return;
-    if (signal == SIGHUP && !terminal_gone()) {
-      watch_.read_again();
-    } else if (stopping_ && signal != SIGHUP) {
-      ::_exit(128 + signal);
-    } else {
-      begin_stop(signal == SIGINT ? "interrupted" : signal == SIGHUP ? "its terminal was closed" : "terminated");
-    }
-    wait_for_signal();
-  });
+void ServerProcess::hear(int signal) {
+  if (signal == SIGHUP && !terminal_gone()) return watch_.read_again();
+  if (stopping_ && signal != SIGHUP) ::_exit(128 + signal);
+  begin_stop(signal == SIGINT ? "interrupted" : signal == SIGHUP ? "its terminal was closed" : "terminated");
 }
 
 // Whoever supervises it sees by the code that it is to be started again.
@@ -174,7 +166,7 @@ void ServerProcess::begin_stop(std::string_view why) {
   ::alarm(static_cast<unsigned>(std::ceil(seconds(settings_.duration("shutdown_grace_s") + companion_.grace + kCloseLimit))));
   asio::co_spawn(io_, stop(), [this](const std::exception_ptr& failed) {
     if (failed) log::error("control_plane.stop_failed", "the listener could not be closed");
-    signals_.cancel();
+    signals_.stop();
     limit_.cancel();
     watch_.stop();
   });

@@ -10,6 +10,7 @@
 #include "command.hpp"
 #include "open_store.hpp"
 #include "settings_watch.hpp"
+#include "signals.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/control_plane/control_plane.hpp"
@@ -17,7 +18,6 @@
 #include "weir/net/server.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <functional>
@@ -51,7 +51,7 @@ class ServerProcess {
   int run(std::optional<Duration> limit);
 
  private:
-  void wait_for_signal();
+  void hear(int signal);
   void begin_stop(std::string_view why);
   void fail(std::string_view why);
   boost::asio::awaitable<void> stop();
@@ -66,7 +66,7 @@ class ServerProcess {
   std::unique_ptr<control_plane::ControlPlane> plane_;
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
-  boost::asio::signal_set signals_{io_};
+  Signals signals_{io_};
   SettingsWatch watch_;
   boost::asio::steady_timer limit_{io_};
   boost::asio::cancellation_signal ticker_stop_;

@@ -50,11 +50,17 @@ void SettingsWatch::start() {
 void SettingsWatch::look() {
   timer_.expires_after(kLookEvery);
   timer_.async_wait([this](const boost::system::error_code& cancelled) {
-    if (cancelled) return;
+    if (cancelled || stopped_) return;
     // A file that is gone is being replaced; what was read of it stays.
     if (std::string now = state_of_file(); !now.empty() && now != seen_) read_again();
     look();
   });
+}
+
+// A look that was due in this moment is not cancelled any more.
+void SettingsWatch::stop() {
+  stopped_ = true;
+  timer_.cancel();
 }
 
 void SettingsWatch::read_again() {

@@ -23,7 +23,7 @@ class SettingsWatch {
   SettingsWatch(boost::asio::io_context& io, const Arguments& arguments, Settings current,
                 std::vector<std::string_view> live = {}, Apply apply = {});
   void start();
-  void stop() { timer_.cancel(); }
+  void stop();
   void read_again();
 
  private:
@@ -37,6 +37,7 @@ class SettingsWatch {
   const Apply apply_;
   std::string seen_;  // the file's state at the last reading
   boost::asio::steady_timer timer_;
+  bool stopped_ = false;
 };
 
 }  // namespace weir::apps

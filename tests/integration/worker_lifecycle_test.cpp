@@ -122,6 +122,17 @@ TEST_F(WorkerLife, Drain_AnswersAtOnce_AndEndsCleanly_TerminateEndsAtOnce) {
   EXPECT_LT(boot_now() - began, 3s);
 }
 
+// As where everything below a service is signalled while its runner drains the idle worker: that is done in milliseconds.
+TEST_F(WorkerLife, Drain_OfAnIdleOne_IsClean_HoweverManySignalsItGets) {
+  for (int round = 0; round < 5; ++round) {
+    start(manager_->config({}));
+    EXPECT_EQ(worker_->post("/drain", boost::json::object{}).status, 202);
+    for (Instant until = boot_now() + 10s; worker_->child().running() && boot_now() < until;)
+      worker_->child().signal(SIGTERM);
+    EXPECT_EQ(worker_->child().wait(1s), 0) << worker_->child().log();
+  }
+}
+
 TEST_F(WorkerLife, PassedDeadline_StopsEmission_AndItsAnswerLetsTheSpoolFollowInOrder) {
   acquire(1, 3);
   start(manager_->config(sources(1)));

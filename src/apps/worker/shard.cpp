@@ -3,6 +3,7 @@
 #include "../files.hpp"
 #include "../logging.hpp"
 #include "../print.hpp"
+#include "../signals.hpp"
 #include "detectors.hpp"
 #include "print_bus.hpp"
 
@@ -17,12 +18,9 @@
 #include "weir/worker/publisher_thread.hpp"
 #include "weir/worker/worker.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -140,7 +138,7 @@ class ShardProcess {
   Status open_publisher();
   Status listen();
   void grant_everything();
-  void wait_for_signal();
+  void hear(int signal);
   void begin_drain(std::string_view why, int code);
   asio::awaitable<void> drain(int code);
   void parent_gone();
@@ -159,9 +157,8 @@ class ShardProcess {
   std::optional<worker::Endpoints> endpoints_;
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
-  asio::signal_set signals_{io_};
+  Signals signals_{io_};
   asio::posix::stream_descriptor lifeline_{io_}, manager_{io_};
-  asio::cancellation_signal stop_;
   std::optional<Instant> draining_since_;
   bool threads_left_ = false;
   int code_ = 0;
@@ -230,8 +227,8 @@ void ShardProcess::grant_everything() {
 Status ShardProcess::start() {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // "read the settings again" is said to managers; a worker is told by its own
-  for (int signal : {SIGTERM, SIGINT}) signals_.add(signal);
-  wait_for_signal();
+  signals_.add({SIGTERM, SIGINT});
+  signals_.hear([this](int signal) { hear(signal); });
   TRY(recorded, worker::install_crash_record(shard_.crash_file));
   TRY(opened, open_publisher());
   metrics_.add_process_metrics();
@@ -293,14 +290,10 @@ Status ShardProcess::watch_manager(int pid) {
   return ok();
 }
 
-void ShardProcess::wait_for_signal() {
-  signals_.async_wait([this](const boost::system::error_code& cancelled, int signal) {
-    if (cancelled) return;
-    // A supervisor that signals everybody, and the manager that asks at the same time, mean one and the same stop.
-    if (draining_since_ && clock_.now() > *draining_since_ + 2s) ::_exit(128 + signal);
-    begin_drain(signal == SIGINT ? "interrupted" : "terminated", 0);
-    wait_for_signal();
-  });
+void ShardProcess::hear(int signal) {
+  // A supervisor that signals everybody, and the manager that asks at the same time, mean one and the same stop.
+  if (draining_since_ && clock_.now() > *draining_since_ + 2s) ::_exit(128 + signal);
+  begin_drain(signal == SIGINT ? "interrupted" : "terminated", 0);
 }
 
 void ShardProcess::begin_drain(std::string_view why, int code) {
@@ -320,14 +313,11 @@ asio::awaitable<void> ShardProcess::drain(int code) {
   co_await publisher_->publisher().flush_and_stop(until);
   code_ = code == 0 && threads_left_ ? kExitTransient : code;
   co_await server_->stop(kServerGrace);
-  stop_.emit(asio::cancellation_type::total);
-  signals_.cancel();
-  lifeline_.cancel();
-  manager_.cancel();
+  io_.stop();
 }
 
 void ShardProcess::run() {
-  asio::co_spawn(io_, worker_->run(), asio::bind_cancellation_slot(stop_.slot(), asio::detached));
+  asio::co_spawn(io_, worker_->run(), asio::detached);
   io_.run();
   log::info("worker.stopped", threads_left_ ? "stopped; a camera's thread hung and ends with the process" : "stopped")
       .with("exit_code", code_);

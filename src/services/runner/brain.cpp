@@ -151,6 +151,7 @@ void Brain::hear(const LeasesHeard::One& event) {
   feed(camera, event.event);
   ask_about_news(camera);
   if (!expected) return;
+  camera.answered_at = moment_.now;
   // Whether what was lost is another's or free is in the news.
   if (answered->answer.outcome != Outcome::lost) camera.elsewhere = answered->answer.outcome == Outcome::held;
   if (answered->answer.why == lease::Refusal::boot_dead && !std::exchange(ended_, true))

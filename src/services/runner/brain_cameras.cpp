@@ -266,6 +266,7 @@ void Brain::step(Camera& camera) {
     return;
   }
   if (camera.on != 0) {
+    if (!heard_just_now(camera)) return;
     if (camera.few() && !camera.handed_over) camera.handed_over = moment_.now;
     bool stands_by = workers_.at(target).sources.contains(camera.holder.camera);
     return take_away(camera, stands_by ? Message::silence : Message::remove);
@@ -275,6 +276,17 @@ void Brain::step(Camera& camera) {
     return;
   }
   hand_over(camera, target);
+}
+
+// Who is silenced for a successor waits for a version: so the store is asked first whether it is there. An outage that
+// has begun since the last renewal would leave the camera without a voice until its end.
+bool Brain::heard_just_now(Camera& camera) {
+  constexpr Duration kJustNow = 300ms;
+  if (camera.silence_asked || !running(camera.on)) return true;
+  if (camera.answered() && moment_.now < camera.answered_at + kJustNow) return true;
+  if (camera.answered() && !camera.holder.open) camera.holder.next_ask = moment_.now;
+  feed(camera, lease::TimePassed{});
+  return false;
 }
 
 void Brain::take_away(Camera& camera, Message how) {

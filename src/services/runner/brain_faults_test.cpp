@@ -37,6 +37,42 @@ TEST(BrainFaults, AnOutageThatBeginsWhileGreenWarms_LeavesEveryCameraWithBlue) {
   for (const char* name : {"c00", "c01", "c02"}) EXPECT_EQ(bench.speaker(name), blue) << name;
 }
 
+// No renewal has failed yet: that the store is away is known only to who asks it.
+TEST(BrainFaults, AnOutageThatBeginsWhenGreenIsReady_LeavesEveryCameraWithBlue) {
+  Bench bench;
+  bench.greens_get_ready = false;
+  bench.list(cameras(3));
+  bench.pass(1s);
+  WorkerNumber blue = bench.speaker("c00");
+  bench.feed(BinaryChanged{});
+  bench.pass(1500ms);
+  bench.plane_answers = false;
+  bench.greens_get_ready = true;
+  for (auto& [number, process] : bench.processes) process.ready = true;
+  bench.pass(60s);
+  for (const char* name : {"c00", "c01", "c02"}) EXPECT_EQ(bench.speaker(name), blue) << name;
+  bench.plane_answers = true;
+  bench.pass(15s);
+  for (const char* name : {"c00", "c01", "c02"}) EXPECT_GT(bench.speaker(name), blue) << name;
+}
+
+TEST(BrainFaults, ACameraThatMustBeAloneInAnOutage_StaysWhereItIsUntilItsEnd) {
+  Bench bench;
+  bench.list(cameras(2));
+  bench.pass(1s);
+  WorkerNumber shared = bench.speaker("c00");
+  bench.plane_answers = false;
+  std::vector<Wish> wishes = cameras(2);
+  wishes[0].crashes = 2;
+  bench.list(wishes);
+  bench.pass(60s);
+  for (const char* name : {"c00", "c01"}) EXPECT_EQ(bench.speaker(name), shared) << name;
+  bench.plane_answers = true;
+  bench.pass(10s);
+  EXPECT_NE(bench.speaker("c00"), 0);
+  EXPECT_NE(bench.speaker("c00"), bench.speaker("c01"));
+}
+
 TEST(BrainFaults, AKilledWorkerThatTheKernelHolds_IsReplacedWhenItsRightHasRunOut) {
   Bench bench;
   bench.list(cameras(2));

@@ -268,6 +268,7 @@ class Brain {
     int missed = 0;                           // looks at its worker that did not show it
     Instant try_reach_until{};
     bool alone() const { return std::max(crashes, wish.crashes) >= 2; }
+    Instant answered_at{};                    // by the store, last
     // The store answers about it; while it does not, nobody can be given a fresh version.
     bool answered() const { return holder.failures == 0; }
     bool few() const { return few_sessions || wish.config.max_sessions.value_or(2) < 2; }
@@ -372,6 +373,7 @@ class Brain {
   void compare_with(const WorkerHeard& event);
   // cameras
   void step(Camera& camera);
+  bool heard_just_now(Camera& camera);
   void take_away(Camera& camera, Message how);
   void hand_over(Camera& camera, WorkerNumber to);
   void silence_failed(Camera& camera, WorkerNumber worker);
