@@ -36,19 +36,41 @@ asio::awaitable<void> JobQueue::submit(Job job) {
 std::vector<Job> JobQueue::take(size_t most, Duration patience) {
   std::unique_lock lock(mutex_);
   arrived_.wait_for(lock, patience, [this] { return closed_ || count() > 0; });
-  std::vector<Job> taken, late;
-  Instant now = boot_now();
+  std::vector<Job> taken, late = take_late();
   for (std::deque<Job>& waiting : jobs_)
     while (!waiting.empty() && taken.size() < most) {
-      (waiting.front().give_up < now ? late : taken).push_back(std::move(waiting.front()));
+      taken.push_back(std::move(waiting.front()));
       waiting.pop_front();
     }
   lock.unlock();
+  fail_late(std::move(late));
+  return taken;
+}
+
+void JobQueue::expire() {
+  std::unique_lock lock(mutex_);
+  std::vector<Job> late = take_late();
+  lock.unlock();
+  fail_late(std::move(late));
+}
+
+// With the lock held. Those of one turn wait in the order in which their patience ends.
+std::vector<Job> JobQueue::take_late() {
+  std::vector<Job> late;
+  Instant now = boot_now();
+  for (std::deque<Job>& waiting : jobs_)
+    while (!waiting.empty() && waiting.front().give_up < now) {
+      late.push_back(std::move(waiting.front()));
+      waiting.pop_front();
+    }
+  return late;
+}
+
+void JobQueue::fail_late(std::vector<Job> late) {
   for (Job& job : late) {
     job.fail({Errc::unavailable, "store_overloaded", "the store did not get to this in time"});
     job.done();
   }
-  return taken;
 }
 
 void JobQueue::close() {

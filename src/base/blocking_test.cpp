@@ -82,4 +82,17 @@ TEST(JobQueue, JobWhoseAskerHasGivenUp_IsNotRun) {
   EXPECT_EQ(rig.results, std::vector<std::string>{"store_overloaded"});
 }
 
+// As while the thread that takes them hangs in a disk.
+TEST(JobQueue, JobThatNobodyTakes_FailsWhenItsPatienceIsOver) {
+  Rig rig;
+  rig.spawn(1);
+  rig.queue.expire();
+  for (Instant limit = boot_now() + kJobPatience + 10ms; boot_now() < limit;) rig.io.run_for(std::chrono::milliseconds(20));
+  EXPECT_TRUE(rig.results.empty()) << "too early";
+  rig.queue.expire();
+  rig.io.restart();
+  rig.io.poll();
+  EXPECT_EQ(rig.results, std::vector<std::string>{"store_overloaded"});
+}
+
 }  // namespace weir

@@ -1,6 +1,9 @@
 // What every catalog promises, over the fake, SQLite and a real PostgreSQL.
 #include "stores.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
 namespace weir::test {
 
 class CatalogContract : public testing::TestWithParam<Kind> {
@@ -187,6 +190,25 @@ TEST_P(CatalogContract, Crashes_AreCountedForTheConfiguration_NotForTheSwitch) {
   EXPECT_EQ(read.crashes, 0);
   EXPECT_EQ(read.configured_at, changed.configured_at);
   EXPECT_EQ(read.updated_at, changed.updated_at);
+}
+
+TEST_P(CatalogContract, Runner_ThatTwoTenantsRegisterAtOnce_IsOneTenants) {
+  for (int n = 0; n < 40; ++n) {
+    RunnerId id = RunnerId::trusted(fmt::format("r{}", n));
+    std::vector<TenantId> had;
+    auto join = [&](TenantId tenant) -> boost::asio::awaitable<void> {
+      Runner runner;
+      runner.id = id;
+      runner.tenant = tenant;
+      runner.boot = BootId::trusted("boot-" + tenant.str());
+      if (co_await c().register_runner(runner, "w", tenant)) had.push_back(tenant);
+    };
+    for (const TenantId& tenant : {t1, t2}) boost::asio::co_spawn(stores.io, join(tenant), boost::asio::detached);
+    stores.io.restart();
+    stores.io.run();
+    ASSERT_EQ(had.size(), 1u);
+    EXPECT_EQ(run(c().show_runner(id, {}))->tenant, had[0]);
+  }
 }
 
 TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {

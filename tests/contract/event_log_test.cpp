@@ -272,6 +272,16 @@ TEST_P(EventLogContract, Trim_ForgetsTheOldestInSteps_AndSaysHowFar) {
   EXPECT_GT(read_all().at(0).sequence, forgotten) << "a sequence is never used again";
 }
 
+TEST_P(EventLogContract, Trim_ForgetsWhatAClockThatWasAheadHasStored_WhenThereAreTooMany) {
+  std::vector<OutgoingEvent> batch;
+  for (int i = 0; i < 10; ++i) batch.push_back(free_event(fmt::format("e{}", i)));
+  append(batch, speaker_of(""));
+  if (!stores.meddle("UPDATE events SET stored_at = stored_at + 31536000000000")) return;
+  EXPECT_EQ(*run(log().trim({1h, 1'000'000}, 100)), 0);
+  EXPECT_EQ(*run(log().trim({1h, 4}, 100)), 6);
+  EXPECT_EQ(ids(), (Ids{"e6", "e7", "e8", "e9"}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Fake, EventLogContract, testing::Values(Kind::fake));
 INSTANTIATE_TEST_SUITE_P(Sqlite, EventLogContract, testing::Values(Kind::sqlite));
 INSTANTIATE_TEST_SUITE_P(Postgres, EventLogContract, testing::Values(Kind::postgres));

@@ -5,6 +5,9 @@
 
 #include "weir/sqlite/core.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
 namespace weir::test {
 
 TEST(SqliteCore, GroupThatCannotBegin_TakesNothingBackOfTheGroupBefore) {
@@ -34,6 +37,67 @@ TEST(SqliteCore, GroupThatCannotBegin_TakesNothingBackOfTheGroupBefore) {
     EXPECT_TRUE(core.state() == before) << "the counter is " << core.state().counter << ", not " << before.counter;
   }
   EXPECT_GT(grant(3), two);
+}
+
+// A disk that is full, or turned read-only: the time until it is writable again was nobody's to renew in (rule 9).
+TEST(SqliteCore, WhileNothingCanBeWritten_LeaseTimeStandsStill_AndAHoldFollows) {
+  TempDir folder;
+  std::string path = folder.path() + "/weir.db";
+  WallTime clock = wall_now();
+  sqlite::Core core(path, {}, [&] { return clock; });
+  auto pass = [&](Duration d) {
+    for (; d > Duration(0); d -= 250ms) clock += 250ms, core.tick();
+  };
+  auto write = [&] {
+    core.begin();
+    clock += 1ms;
+    core.tick();
+    core.commit();
+  };
+  pass(1s);
+  write();
+  LeaseTime before = core.state().lease_now;
+  sqlite::Db other(path, false);
+  other.script("CREATE TRIGGER full BEFORE UPDATE ON store_state BEGIN SELECT RAISE(ABORT, 'full'); END");
+  for (int n = 0; n < 30; ++n) {
+    pass(1s);
+    EXPECT_THROW(write(), std::runtime_error);
+    core.rollback();
+  }
+  EXPECT_EQ(core.state().lease_now, before);
+  other.script("DROP TRIGGER full");
+  pass(250ms);
+  write();
+  EXPECT_LT(core.state().lease_now - before, 2s);
+  EXPECT_GT(core.state().hold_until, core.state().lease_now) << "holders come before rivals";
+}
+
+// On a disk that is full: events make the file grow, leases do not.
+TEST(SqliteStore, EventsThatDoNotFit_TakeNoRenewalWithThem) {
+  Stores stores(Kind::sqlite);
+  stores.furnish(1);
+  lease::Answer held = stores.ask(lease::Operation::acquire, owner("r1"), {.camera = cam(1), .key = "k"});
+  ASSERT_EQ(held.outcome, lease::Outcome::granted);
+  ASSERT_TRUE(stores.meddle("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ROLLBACK, 'full'); END"));
+  int refused = 0, renewed = 0;
+  auto tell = [&](std::string id) -> boost::asio::awaitable<void> {
+    std::vector<Announcement> news = {{TenantId::trusted("t1"), "camera.created.t1.s1.c1", id, "{}"}};
+    refused += !co_await stores.events->announce(std::move(news));
+  };
+  auto renew = [&]() -> boost::asio::awaitable<void> {
+    lease::Batch batch{lease::Operation::renew, owner("r1"), 10s, {{.camera = cam(1), .version = held.version}}};
+    auto said = co_await stores.leases->apply(std::move(batch));
+    renewed += said && said->front().outcome == lease::Outcome::renewed;
+  };
+  constexpr int kRounds = 30;
+  for (int n = 0; n < kRounds; ++n) {
+    for (int i = 0; i < 3; ++i) boost::asio::co_spawn(stores.io, tell(fmt::format("{}-{}", n, i)), boost::asio::detached);
+    boost::asio::co_spawn(stores.io, renew(), boost::asio::detached);
+    stores.io.restart();
+    stores.io.run();
+  }
+  EXPECT_EQ(refused, 3 * kRounds);
+  EXPECT_EQ(renewed, kRounds);
 }
 
 }  // namespace weir::test

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mount.h>
+
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -160,6 +162,53 @@ TEST(Outage, SqliteControlPlaneGone_NothingMoves) {
   scene.outlast(long_run() ? 60s : 15s);
   scene.fleet.during([&] { plane.start(); });
   scene.expect_nothing_moved();
+}
+
+namespace {
+
+// A small disk of its own, and what fills it.
+class SmallDisk {
+ public:
+  SmallDisk() : made_(::mount("tmpfs", folder_.path().c_str(), "tmpfs", 0, "size=2m") == 0) {}
+  ~SmallDisk() {
+    if (made_) ::umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+
+  bool made() const { return made_; }
+  const std::string& path() const { return folder_.path(); }
+  void fill() {
+    std::ofstream file(filler());
+    while (file << std::string(1024, 'x') << std::flush) {
+    }
+  }
+  void make_room() { std::filesystem::remove(filler()); }
+
+ private:
+  std::string filler() const { return folder_.path() + "/filler"; }
+  TempDir folder_;
+  const bool made_;
+};
+
+}  // namespace
+
+TEST(Outage, SqliteOnAFullDisk_NothingMoves_AndItSaysSo) {
+  SmallDisk disk;
+  if (!disk.made()) GTEST_SKIP() << "a file system cannot be mounted here (root only)";
+  TempDir folder;
+  WeirProcess plane(folder.path(), "sqlite:" + disk.path() + "/weir.db");
+  plane.furnish(kCameras);
+  Scene scene({&plane});
+  scene.fleet.during([&] { disk.fill(); });
+  scene.outlast(15s);
+  scene.fleet.during([&] {
+    EXPECT_EQ(plane.get("/readyz").status, 503);
+    EXPECT_NE(plane.log().find("store.commit_failed"), std::string::npos) << plane.log();
+    disk.make_room();
+    EXPECT_TRUE(eventually(5s, [&] { return plane.get("/readyz").status == 200; }));
+  });
+  scene.expect_nothing_moved();
+  EXPECT_NE(plane.log().find("store.writes_again"), std::string::npos) << plane.log();
 }
 
 // ---- a holder that is really gone ----

@@ -453,7 +453,8 @@ Async<std::int64_t> FakeStore::trim(EventRetention retention, int most) {
   while (!rows_.events.empty() && forgotten < most) {
     const StoredEvent& oldest = rows_.events.begin()->second;
     Duration age = clock_() - oldest.stored_at;
-    bool too_many = oldest.sequence <= rows_.last_event - retention.events_max && age > kEventsRemembered;
+    bool too_many = oldest.sequence <= rows_.last_event - retention.events_max &&
+                    (age > kEventsRemembered || age < -kEventsFromTheFuture);
     if (age <= retention.age && !too_many) break;
     rows_.forgotten_to = oldest.sequence;
     std::erase_if(rows_.event_ids, [&](const auto& each) { return each.second == rows_.forgotten_to; });

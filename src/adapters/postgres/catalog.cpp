@@ -248,6 +248,8 @@ Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId&
 Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const TenantId& tenant,
                                const LeaseLimits& limits) {
   Transaction tx(c);
+  // By its name, because there may be no row yet: of two tenants only the first gets it.
+  c.query("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 8675309116))", Params() << runner.id);
   c.query("SELECT 1 FROM runners WHERE runner_id = $1::text FOR UPDATE", Params() << runner.id);
   runner.said_capacity = runner.capacity;
   if (auto before = show_runner(c, runner.id, {}, limits)) {

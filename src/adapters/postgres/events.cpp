@@ -140,12 +140,13 @@ std::int64_t trim_events(Connection& c, const EventRetention& retention, int mos
       ", old AS MATERIALIZED (SELECT max(o.sequence) AS last FROM"
       " (SELECT sequence, n, stored_at FROM events ORDER BY sequence LIMIT $1::int) o"
       " WHERE o.stored_at < weir_clock() - $2::bigint"
-      " OR o.stored_at < weir_clock() - $3::bigint AND o.n <= (SELECT last_value FROM event_counter) - $4::bigint)"
+      " OR (o.stored_at < weir_clock() - $3::bigint OR o.stored_at > weir_clock() + $5::bigint)"
+      " AND o.n <= (SELECT last_value FROM event_counter) - $4::bigint)"
       ", noted AS (UPDATE event_state SET forgotten_to = greatest(forgotten_to, old.last) FROM old, turn"
       " WHERE turn.mine AND old.last IS NOT NULL)"
       ", gone AS (DELETE FROM events USING old, turn WHERE turn.mine AND sequence <= old.last RETURNING 1)"
       " SELECT count(*) FROM gone",
-      Params() << most << retention.age << kEventsRemembered << retention.events_max);
+      Params() << most << retention.age << kEventsRemembered << retention.events_max << kEventsFromTheFuture);
   return rows.integer(0, 0);
 }
 

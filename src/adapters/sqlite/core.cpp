@@ -100,18 +100,19 @@ Core::Core(const std::string& path, LeaseLimits limits, std::function<WallTime()
   state_ = {q.integer(0),    q.integer(1),    q.lease_time(2), q.wall(3),
             q.lease_time(4), q.lease_time(5), q.lease_time(6)};
   if (state_.mark == WallTime{}) state_.mark = clock_();  // a new file: nobody was away
+  kept_ = state_;
 }
 
 Core::~Core() = default;
 
-// What is remembered must be there before BEGIN can fail: a rollback to an older state would hand out versions twice.
 void Core::begin() {
   at_begin_ = state_;
   db_->query("BEGIN IMMEDIATE").run();
 }
 
-void Core::commit() {
-  if (!(state_ == at_begin_)) {
+bool Core::commit() {
+  bool moved = !(state_ == at_begin_);
+  if (moved) {
     Query q = db_->query(
         "UPDATE store_state SET epoch=?, counter=?, lease_now=?, mark=?, hold_until=?, hold_opened=?, closed_until=?");
     q << state_.epoch << state_.counter << state_.lease_now << state_.mark << state_.hold_until << state_.hold_opened
@@ -119,10 +120,14 @@ void Core::commit() {
     q.run();
   }
   db_->query("COMMIT").run();
+  if (moved) kept_ = state_;
+  return moved;
 }
 
+// As after a restart. Time that passed since then was nobody's to renew in (rule 9), and no version of since then is known
+// to anybody: each is drawn in a transaction that moves the state.
 void Core::rollback() {
-  state_ = at_begin_;
+  state_ = kept_;
   if (db_->in_transaction()) db_->script("ROLLBACK");
 }
 

@@ -68,8 +68,9 @@ std::int64_t Core::trim(const EventRetention& retention, int most) {
   {
     Query q = db_->query(
         "SELECT coalesce(max(sequence), 0) FROM (SELECT sequence, stored_at FROM events ORDER BY sequence LIMIT ?1) "
-        "WHERE stored_at < ?2 OR (stored_at < ?3 AND sequence <= (SELECT max(sequence) FROM events) - ?4)");
-    q << most << now - retention.age << now - kEventsRemembered << retention.events_max;
+        "WHERE stored_at < ?2 OR "
+        "((stored_at < ?3 OR stored_at > ?5) AND sequence <= (SELECT max(sequence) FROM events) - ?4)");
+    q << most << now - retention.age << now - kEventsRemembered << retention.events_max << now + kEventsFromTheFuture;
     q.next();
     to = q.integer(0);
   }

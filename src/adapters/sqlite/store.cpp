@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <span>
 #include <thread>
 
 namespace weir::sqlite {
@@ -66,12 +68,13 @@ struct SqliteStore::State {
   bool shared_connection = false;   // ":memory:": reads go through the writer
   // Writer thread only.
   std::unique_ptr<Core> core;
-  LogLimit commit_failures{5s}, tick_failures{5s};
+  LogLimit commit_failures{5s}, tick_failures{5s}, recoveries{5s};
+  bool failing = false;             // what was to be written last could not be
   // Writer thread writes, others copy.
   std::mutex mutex;
   lease::StoreState published;
   TickReport report;
-  std::atomic<Instant::rep> last_turn{0};
+  std::atomic<Instant::rep> last_turn{0};  // that was kept
 
   JobQueue writes{kQueueMax};
   JobQueue reads{kQueueMax};
@@ -80,6 +83,7 @@ struct SqliteStore::State {
 
   void write_loop();
   void read_loop();
+  bool attempt(std::span<Job> jobs);
   void run_group(std::vector<Job>& jobs);
   void publish(bool hold);
 
@@ -93,8 +97,8 @@ struct SqliteStore::State {
     return published.epoch;
   }
   template <class T>
-  Async<T> write(std::function<Result<T>(Core&)> work) {
-    return run_blocking<T>(writes, [this, work = std::move(work)] { return work(*core); });
+  Async<T> write(std::function<Result<T>(Core&)> work, Turn turn = Turn::usual) {
+    return run_blocking<T>(writes, [this, work = std::move(work)] { return work(*core); }, turn);
   }
   template <class T>
   Async<T> read(std::function<Result<T>(Core::Reader&)> work) {
@@ -109,13 +113,14 @@ void SqliteStore::State::publish(bool hold) {
   report.hold_opened |= hold;
   report.epoch = core->state().epoch;
   published = core->state();
-  last_turn = boot_now().time_since_epoch().count();
+  if (!failing) last_turn = boot_now().time_since_epoch().count();
 }
 
-// All that waited while the last commit was flushed shares the next one.
-void SqliteStore::State::run_group(std::vector<Job>& jobs) {
+// All of them or none.
+bool SqliteStore::State::attempt(std::span<Job> jobs) {
   try {
     core->begin();
+    if (failing) core->tick();  // so that something is written, which shows whether that can be done again
     for (Job& job : jobs) {
       core->mark_job();
       try {
@@ -126,8 +131,11 @@ void SqliteStore::State::run_group(std::vector<Job>& jobs) {
         job.fail(store_failed(failure));
       }
     }
-    core->commit();
+    if (core->commit() && std::exchange(failing, false) && recoveries.due(boot_now()))
+      log::info("store.writes_again", "the store can be written to");
+    return true;
   } catch (const std::exception& failure) {
+    failing = true;
     if (auto left_out = commit_failures.due(boot_now()))
       log::error("store.commit_failed", failure.what()).with("jobs", jobs.size()).with("left_out", *left_out);
     try {
@@ -136,7 +144,17 @@ void SqliteStore::State::run_group(std::vector<Job>& jobs) {
       // The next BEGIN fails then too, and is logged.
     }
     for (Job& job : jobs) job.fail(store_failed(failure));
+    return false;
   }
+}
+
+// All that waited while the last commit was flushed shares the next one. Where a disk is full events do not fit on it, and
+// leases, which stand first and grow nothing, still may; unless it took long to see that.
+void SqliteStore::State::run_group(std::vector<Job>& jobs) {
+  Instant begin = boot_now();
+  auto leases = std::ranges::count_if(jobs, [](const Job& job) { return job.turn == Turn::lease; });
+  bool mixed = leases > 0 && std::cmp_less(leases, jobs.size());
+  if (!attempt(jobs) && mixed && boot_now() - begin < 500ms) attempt(std::span(jobs).first(static_cast<size_t>(leases)));
   for (Job& job : jobs) job.done();
 }
 
@@ -150,8 +168,8 @@ void SqliteStore::State::write_loop() {
       if (auto left_out = tick_failures.due(boot_now()))
         log::error("store.tick_failed", failure.what()).with("left_out", *left_out);
     }
-    if (!jobs.empty()) run_group(jobs);
-    publish(hold);
+    if (!jobs.empty() || failing) run_group(jobs);
+    publish(hold && !failing);
   }
 }
 
@@ -216,13 +234,17 @@ using Async = boost::asio::awaitable<Result<T>>;
 // ---- leases ----
 
 Async<std::vector<lease::Answer>> SqliteStore::apply(lease::Batch batch) {
-  return state_->write<std::vector<lease::Answer>>([batch = std::move(batch)](Core& c) { return c.apply(batch); });
+  return state_->write<std::vector<lease::Answer>>([batch = std::move(batch)](Core& c) { return c.apply(batch); },
+                                                    Turn::lease);
 }
 
-// Lease time moves on the writer's thread by itself; this tells what it found, and whether it is stuck.
+// Lease time moves on the writer's thread by itself; this tells what it found, and whether it is stuck. Then nobody
+// takes what waits there, and who asked for it has long given up.
 Async<TickReport> SqliteStore::tick() {
+  state_->writes.expire();
+  state_->reads.expire();
   if (boot_now() - Instant(Duration(state_->last_turn.load())) > 2s)
-    co_return Error{Errc::unavailable, "store_stalled", "the store's disk does not answer"};
+    co_return Error{Errc::unavailable, "store_stalled", "the store's disk does not answer or cannot be written to"};
   std::lock_guard guard(state_->mutex);
   TickReport report = state_->report;
   state_->report.hold_opened = state_->report.epoch_opened = false;
@@ -256,8 +278,12 @@ Async<BudgetAnswer> SqliteStore::consume(SiteId site, TenantId tenant, std::opti
 
 // ---- catalog ----
 
+// Answers when something could be written: a disk that is full can still be read.
 Async<Nothing> SqliteStore::ping() {
-  return state_->write<Nothing>([](Core&) { return ok(); });
+  return state_->write<Nothing>([](Core& c) {
+    c.tick();
+    return ok();
+  });
 }
 Async<Tenant> SqliteStore::add_tenant(Tenant tenant) {
   return state_->write<Tenant>([=](Core& c) { return c.add_tenant(tenant); });

@@ -17,27 +17,31 @@ constexpr Roles kPublishers = {net::Role::admin, net::Role::runner, net::Role::w
 
 // ---- publishing ----
 
-// Only the store knows where a camera stands. A camera that does not exist, or not for this caller, is the fence's
-// business: the two get the same answer.
+// Null: there is no such camera.
+asio::awaitable<Result<const event::Place*>> look_up(Plane& plane, CameraId camera) {
+  CameraId asked = camera;
+  TenantId any;
+  auto seen = co_await plane.leases.show(std::move(asked), std::move(any));
+  if (!seen && seen.error().code == Errc::not_found) co_return nullptr;
+  if (!seen) co_return std::move(seen).error();
+  event::Place found{seen->row.tenant, seen->row.site, std::move(camera)};
+  co_return plane.places.keep(std::move(found), plane.clock.now());
+}
+
+// Only the store knows where a camera stands; what it said a moment ago is enough to accept a key, not to refuse one. A
+// camera that does not exist, or not for this caller, is the fence's business: the two get the same answer.
 asio::awaitable<Status> check_keys(Plane& plane, std::span<const OutgoingEvent> events, const TenantId& tenant) {
   std::unordered_set<CameraId> unknown;
   for (size_t i = 0; i < events.size(); ++i) {
     if (!events[i].stamp || unknown.contains(events[i].stamp->camera)) continue;
-    CameraId camera = events[i].stamp->camera;
+    const CameraId& camera = events[i].stamp->camera;
     const event::Place* place = plane.places.find(camera, plane.clock.now());
-    if (place == nullptr) {
-      CameraId asked = camera;
-      TenantId any;
-      auto seen = co_await plane.leases.show(std::move(asked), std::move(any));
-      if (!seen && seen.error().code == Errc::not_found) {
-        unknown.insert(std::move(camera));
-        continue;
-      }
-      if (!seen) co_return std::move(seen).error();
-      event::Place found{seen->row.tenant, seen->row.site, std::move(camera)};
-      place = plane.places.keep(std::move(found), plane.clock.now());
+    if (place == nullptr || !fits_place(events[i], *place, i)) {
+      CO_TRY(found, co_await look_up(plane, camera));
+      place = found;
     }
-    if (!tenant.empty() && place->tenant != tenant) continue;
+    if (place == nullptr) unknown.insert(camera);
+    if (place == nullptr || (!tenant.empty() && place->tenant != tenant)) continue;
     CO_TRY(own, fits_place(events[i], *place, i));
   }
   co_return ok();

@@ -20,8 +20,8 @@ class Publishing : public PlaneTest {
   static json::object control(const std::string& key, json::object payload = {}) {
     return item("control.topic", key, std::move(payload));
   }
-  static json::object seen(const std::string& camera, const std::string& tenant) {
-    json::object event = item("detections.topic", fmt::format("detections.{}.s.{}", tenant, camera),
+  static json::object seen(const std::string& camera, const std::string& tenant, const std::string& site = "s") {
+    json::object event = item("detections.topic", fmt::format("detections.{}.{}.{}", tenant, site, camera),
                               {{"camera_uuid", camera}, {"lease_version", 7}});
     event["camera_uuid"] = camera;
     event["lease_version"] = 7;
@@ -35,7 +35,7 @@ class Publishing : public PlaneTest {
       LeaseView view;
       view.row.camera = asked;
       view.row.tenant = places_.at(asked);
-      view.row.site = SiteId::trusted("s");
+      view.row.site = SiteId::trusted(site_);
       return view;
     };
   }
@@ -50,6 +50,7 @@ class Publishing : public PlaneTest {
   }
 
   std::map<CameraId, TenantId> places_;
+  std::string site_ = "s";
   int looked_ = 0;
 };
 
@@ -88,6 +89,15 @@ TEST_F(Publishing, AnotherTenantsCamera_IsAnsweredAsOneThatDoesNotExist) {
   EXPECT_EQ(as_red(seen("theirs", "blue")), "stale") << "nor from what is remembered";
   EXPECT_EQ(as_red(seen("mine", "blue")), "bad_field");
   EXPECT_EQ(publish({seen("theirs", "red")}, Role::runner, "r"), "bad_field");
+}
+
+TEST_F(Publishing, ACameraThatWasRemovedAndAddedElsewhere_IsBelievedAtOnce) {
+  stand("c", "red");
+  EXPECT_EQ(publish({seen("c", "red", "s")}, Role::runner, "r"), "accepted");
+  site_ = "s2";
+  EXPECT_EQ(publish({seen("c", "red", "s2")}, Role::runner, "r"), "accepted");
+  EXPECT_EQ(looked_, 2);
+  EXPECT_EQ(publish({seen("c", "red", "s")}, Role::runner, "r"), "bad_field") << "where it stood before";
 }
 
 TEST_F(Publishing, ABatch_LooksUpEachCameraOnce) {

@@ -43,12 +43,16 @@ class JobQueue {
   boost::asio::awaitable<void> submit(Job job);
   // Waits for at least one job or `patience`; takes up to `most`. Empty when there was none.
   std::vector<Job> take(size_t most, Duration patience);
+  // Fails what has waited for too long; also where the thread that should take it hangs. Any thread, now and then.
+  void expire();
   void close();
   bool closed() const;
   size_t waiting() const;
 
  private:
   size_t count() const;
+  std::vector<Job> take_late();
+  static void fail_late(std::vector<Job> late);
 
   const size_t jobs_max_;  // of each turn
   mutable std::mutex mutex_;

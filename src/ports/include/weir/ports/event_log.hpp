@@ -17,6 +17,8 @@ namespace weir {
 inline constexpr size_t kAppendMax = 4096;                          // events in one step
 inline constexpr size_t kEventPageBytes = 4 << 20;                  // of payloads: a page that has as many ends
 inline constexpr Duration kEventsRemembered = std::chrono::minutes(10);  // at least: an outage's grace and its drain
+// Stored so far ahead of the present clock: by one that was wrong, and how old they are nobody knows.
+inline constexpr Duration kEventsFromTheFuture = std::chrono::minutes(1);
 
 struct EventSpeaker {
   RunnerId runner;           // whose token it is; empty for an administrator's, which speaks for no camera
@@ -66,7 +68,8 @@ struct EventPage {
 
 struct EventRetention {
   Duration age = std::chrono::hours(1);
-  std::int64_t events_max = 2'000'000;  // beyond this many, only what is younger than kEventsRemembered is kept
+  // Beyond this many, only what is younger than kEventsRemembered is kept, and not from the future.
+  std::int64_t events_max = 2'000'000;
   friend bool operator==(const EventRetention&, const EventRetention&) = default;
 };
 

@@ -27,8 +27,10 @@ class Core {
   Core(const Core&) = delete;
 
   void begin();
-  void commit();
-  void rollback();  // also after a `begin` that failed
+  // True: lease time or the counter was written with it.
+  bool commit();
+  // Back to what is known to be written, lease time included. Also after a `begin` that failed.
+  void rollback();
   // Undoes what one of several jobs in a transaction did.
   void mark_job();
   void undo_job();
@@ -84,6 +86,7 @@ class Core {
   const LeaseLimits limits_;
   const std::function<WallTime()> clock_;
   lease::StoreState state_;
+  lease::StoreState kept_;  // as last written
   lease::StoreState at_begin_;
   lease::StoreState at_mark_;
   std::shared_ptr<Db> db_;
