@@ -132,6 +132,15 @@ Result<net::ClientResponse> Api::ask_each(const net::ClientRequest& request) {
   return answer;
 }
 
+// The lookup of a name cannot be cancelled, and would be waited for: then it ends with the process.
+Api::~Api() {
+  client_.reset();
+  if (!io_) return;
+  io_->restart();
+  io_->poll();
+  if (!io_->stopped()) (void)io_.release();
+}
+
 Result<net::ClientResponse> Api::ask_once(const net::ClientRequest& request) {
   std::optional<Result<net::ClientResponse>> answer;
   io_->restart();

@@ -27,6 +27,8 @@ class Api {
   static Result<Api> connect(const Arguments& arguments);
   static Result<Api> connect(std::string url, Secret token, const std::string& ca_file = {});
 
+  Api(Api&&) = default;
+  ~Api();
   const std::string& url() const { return url_; }
   // Nothing is waited for once `over` has answered true, which it then does for good.
   void end_when(std::function<bool()> over) { over_ = std::move(over); }

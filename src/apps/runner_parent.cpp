@@ -69,7 +69,8 @@ class Parent {
     asio::co_spawn(io_, listen(), asio::detached);
     asio::co_spawn(io_, wait_for_end(), asio::detached);
     io_.run();
-    return code_;
+    std::fflush(stdout);
+    ::_exit(code_);  // a lookup of a name that nobody answers would be waited for
   }
 
  private:
@@ -112,12 +113,11 @@ class Parent {
     if (lifeline_.is_open()) lifeline_.cancel();
     if (!kill_everything_below()) {
       log::error("runner.stuck", "a child cannot be ended: its leases are left to expire");
-      co_return;
-    }
-    if (testament_) {
+    } else if (testament_) {
       bool sent = co_await send_will(*testament_, ttl_);
       if (sent) forget_testament();
     }
+    io_.stop();
   }
 
   // Workers whose manager died are children of this process now, and theirs in turn.
@@ -162,7 +162,10 @@ class Parent {
 
   bool send_will_now(const Testament& testament) {
     bool sent = false;
-    asio::co_spawn(io_, send_will(testament, 3s), [&](const std::exception_ptr&, bool done) { sent = done; });
+    asio::co_spawn(io_, send_will(testament, 3s), [&](const std::exception_ptr&, bool done) {
+      sent = done;
+      io_.stop();
+    });
     io_.run();
     io_.restart();
     if (sent) forget_testament();

@@ -1,5 +1,6 @@
 #include "weir/camsim/control.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -50,7 +51,9 @@ void Control::add(net::Router& router, Method method, std::string_view pattern, 
       *into = (*what)(*with);
       co_return;
     };
-    co_await asio::co_spawn(commands_, run(shared, &request, result), asio::use_awaitable);
+    // A command cannot be cancelled: who no longer waits for it must not end the pool's thread that runs it.
+    auto to_its_end = asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable);
+    co_await asio::co_spawn(commands_, run(shared, &request, result), to_its_end);
     co_return *result ? Response::json(**result) : Response::failure(result->error());
   });
 }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -87,6 +88,24 @@ TEST_F(WorkerLife, Ready_Within15Seconds_AndEventsAsTheSeedsSay) {
                              "e2e_latency_seconds_count{camera_uuid=\"cam-1\"}"})
     EXPECT_GE(worker_->metric(sample), 0) << sample;
   EXPECT_EQ(worker_->metric("stream_up{camera_uuid=\"cam-1\"}"), 1);
+}
+
+// The cameras' threads must not meet what is destroyed meanwhile.
+TEST_F(WorkerLife, WithoutAPort_ItEndsAtOnce_AndNoCameraIsBlamed) {
+  int taken = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in last{.sin_family = AF_INET, .sin_port = htons(65535), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  (void)(::bind(taken, reinterpret_cast<sockaddr*>(&last), sizeof last) == 0 && ::listen(taken, 1) == 0);
+  boost::json::object config = manager_->config(sources(4, kBlind));
+  config["crash_file"] = folder_.path() + "/crash.json";
+  std::string file = folder_.path() + "/shard.json";
+  std::ofstream(file) << json::to_text(config);
+  ::chmod(file.c_str(), 0600);
+  std::string command = fmt::format("{} shard --config {} --prom-worker-port 65535 --state-dir {} 2>>{}/log", WEIR_WORKER,
+                                    file, folder_.path(), folder_.path());
+  for (int round = 0; round < 20; ++round) ASSERT_EQ(WEXITSTATUS(std::system(command.c_str())), 40) << round;
+  std::ifstream blamed(folder_.path() + "/crash.json");
+  EXPECT_EQ(blamed.peek(), std::ifstream::traits_type::eof());
+  ::close(taken);
 }
 
 TEST_F(WorkerLife, Sigterm_SaysTheLastWord_AndEndsWithinTheGrace) {

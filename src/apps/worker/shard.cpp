@@ -232,6 +232,9 @@ Status ShardProcess::start() {
   TRY(recorded, worker::install_crash_record(shard_.crash_file));
   TRY(opened, open_publisher());
   metrics_.add_process_metrics();
+  // Whatever can fail is done before a camera's thread uses what a failure would destroy.
+  server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
+  TRY(listening, listen());
   worker_ = std::make_unique<worker::Worker>(clock_, metrics_, publisher_->publisher(), shard_, worker_settings(settings_, shard_),
                                              source_factory(settings_, loopback_allowed(settings_, shard_)),
                                              detector_factory(detector_folders(settings_)));
@@ -245,8 +248,6 @@ Status ShardProcess::start() {
       .terminate = [] { std::thread([] { ::usleep(50'000); ::_exit(0); }).detach(); },
       .set_bus = set_bus_});
   worker::add_endpoints(router_, *endpoints_);
-  server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
-  TRY(listening, listen());
   json::object ready{{"control", "http://" + server_->address()}, {"pid", ::getpid()}};
   // Whoever gave the token knows it; a person who started this by hand needs to be told.
   if (shard_.control_token.empty() && ::isatty(1) == 1) ready["token"] = token.reveal();

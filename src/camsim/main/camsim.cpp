@@ -107,7 +107,7 @@ Result<int> serve(const Config& config, bool exit_with_stdin) {
   signals.async_wait([&](const boost::system::error_code&, int) { stop(); });
   std::function<void()> read_input = [&] {
     input.async_read_some(asio::buffer(ignored), [&](const boost::system::error_code& ended, size_t) {
-      if (ended) return stop();
+      if (ended || stopping) return stop();
       read_input();
     });
   };
