@@ -137,7 +137,7 @@ Api::~Api() {
   client_.reset();
   if (!io_) return;
   io_->restart();
-  io_->poll();
+  if (!abandoned_) io_->poll();
   if (!io_->stopped()) (void)io_.release();
 }
 
@@ -149,7 +149,8 @@ Result<net::ClientResponse> Api::ask_once(const net::ClientRequest& request) {
       [](const std::exception_ptr&) {});
   // An idle connection that is kept for the next call must not keep this one.
   while (!answer && !io_->stopped() && !over()) io_->run_one_for(100ms);
-  if (!answer && over()) return Error{Errc::unavailable, "over", "the answer was not waited for"};
+  abandoned_ |= !answer && over();
+  if (abandoned_) return Error{Errc::unavailable, "over", "the answer was not waited for"};
   if (!answer) answer.emplace(Error{Errc::internal, "internal", "the request ended without an answer"});
   if (!*answer) return unanswered(answer->error(), request, url_, of_folder_);
   return std::move(**answer);
@@ -167,6 +168,7 @@ Status Api::follow(std::string target, const std::function<bool(const net::Strea
       },
       [](const std::exception_ptr&) {});
   while (!ended && !over()) io_->run_one_for(100ms);
+  abandoned_ |= !ended;
   if (!ended) return ok();
   if (!*ended && ended->error().reason == "unreachable") return unanswered(ended->error(), {}, url_, of_folder_);
   return *std::move(ended);

@@ -50,6 +50,7 @@ class Api {
   bool of_folder_ = false;
   Secret token_;
   std::function<bool()> over_;
+  bool abandoned_ = false;  // a call that was not waited for uses what is gone: nothing of it may run any more
   std::unique_ptr<boost::asio::io_context> io_;
   std::unique_ptr<net::HttpClient> client_;
 };

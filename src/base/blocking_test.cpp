@@ -86,6 +86,7 @@ TEST(JobQueue, JobWhoseAskerHasGivenUp_IsNotRun) {
 TEST(JobQueue, JobThatNobodyTakes_FailsWhenItsPatienceIsOver) {
   Rig rig;
   rig.spawn(1);
+  rig.io.poll();
   rig.queue.expire();
   for (Instant limit = boot_now() + kJobPatience + 10ms; boot_now() < limit;) rig.io.run_for(std::chrono::milliseconds(20));
   EXPECT_TRUE(rig.results.empty()) << "too early";

@@ -70,6 +70,8 @@ struct SqliteStore::State {
   std::unique_ptr<Core> core;
   LogLimit commit_failures{5s}, tick_failures{5s}, recoveries{5s};
   bool failing = false;             // what was to be written last could not be
+  bool hold = false;                // opened, and not told yet
+  Instant written{};                // something was, last
   // Writer thread writes, others copy.
   std::mutex mutex;
   lease::StoreState published;
@@ -85,7 +87,7 @@ struct SqliteStore::State {
   void read_loop();
   bool attempt(std::span<Job> jobs);
   void run_group(std::vector<Job>& jobs);
-  void publish(bool hold);
+  void publish();
 
   std::pair<LeaseTime, WallTime> times() {
     WallTime clock = wall_now();
@@ -107,10 +109,10 @@ struct SqliteStore::State {
   }
 };
 
-void SqliteStore::State::publish(bool hold) {
+void SqliteStore::State::publish() {
   std::lock_guard guard(mutex);
   if (core->state().epoch > published.epoch && published.epoch > 0) report.epoch_opened = true;
-  report.hold_opened |= hold;
+  if (!failing) report.hold_opened |= std::exchange(hold, false);
   report.epoch = core->state().epoch;
   published = core->state();
   if (!failing) last_turn = boot_now().time_since_epoch().count();
@@ -120,7 +122,7 @@ void SqliteStore::State::publish(bool hold) {
 bool SqliteStore::State::attempt(std::span<Job> jobs) {
   try {
     core->begin();
-    if (failing) core->tick();  // so that something is written, which shows whether that can be done again
+    if (failing) hold |= core->tick();  // so that something is written, which shows whether that can be done again
     for (Job& job : jobs) {
       core->mark_job();
       try {
@@ -131,11 +133,14 @@ bool SqliteStore::State::attempt(std::span<Job> jobs) {
         job.fail(store_failed(failure));
       }
     }
-    if (core->commit() && std::exchange(failing, false) && recoveries.due(boot_now()))
-      log::info("store.writes_again", "the store can be written to");
+    if (core->commit()) {
+      failing = false;
+      written = boot_now();
+    }
     return true;
   } catch (const std::exception& failure) {
     failing = true;
+    hold = false;
     if (auto left_out = commit_failures.due(boot_now()))
       log::error("store.commit_failed", failure.what()).with("jobs", jobs.size()).with("left_out", *left_out);
     try {
@@ -148,28 +153,31 @@ bool SqliteStore::State::attempt(std::span<Job> jobs) {
   }
 }
 
-// All that waited while the last commit was flushed shares the next one. Where a disk is full events do not fit on it, and
-// leases, which stand first and grow nothing, still may; unless it took long to see that.
+// All that waited while the last commit was flushed shares the next one. On a disk that is full leases, which stand first
+// and are small, may still fit where events do not; it is not tried where that took long to see.
 void SqliteStore::State::run_group(std::vector<Job>& jobs) {
   Instant begin = boot_now();
+  bool failed_before = failing;
   auto leases = std::ranges::count_if(jobs, [](const Job& job) { return job.turn == Turn::lease; });
   bool mixed = leases > 0 && std::cmp_less(leases, jobs.size());
-  if (!attempt(jobs) && mixed && boot_now() - begin < 500ms) attempt(std::span(jobs).first(static_cast<size_t>(leases)));
+  bool all = attempt(jobs);
+  if (!all && mixed && boot_now() - begin < 500ms) attempt(std::span(jobs).first(static_cast<size_t>(leases)));
+  if (all && failed_before && !failing && recoveries.due(boot_now()))
+    log::info("store.writes_again", "the store can be written to");
   for (Job& job : jobs) job.done();
 }
 
 void SqliteStore::State::write_loop() {
   while (!writes.closed() || writes.waiting() > 0) {
     std::vector<Job> jobs = writes.take(kGroupMax, lease::kTickEvery);
-    bool hold = false;
     try {
-      hold = core->tick();
+      hold |= core->tick();
     } catch (const std::exception& failure) {
       if (auto left_out = tick_failures.due(boot_now()))
         log::error("store.tick_failed", failure.what()).with("left_out", *left_out);
     }
     if (!jobs.empty() || failing) run_group(jobs);
-    publish(hold && !failing);
+    publish();
   }
 }
 
@@ -209,7 +217,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(Config config) {
   }
   try {
     state->core = std::make_unique<Core>(config.path, config.limits, wall_now);
-    state->publish(state->core->tick());
+    state->hold = state->core->tick();
+    state->publish();
   } catch (const std::exception& failure) {
     return Error{Errc::unavailable, "store_unavailable", fmt::format("cannot open {}: {}", config.path, failure.what())};
   }
@@ -278,10 +287,10 @@ Async<BudgetAnswer> SqliteStore::consume(SiteId site, TenantId tenant, std::opti
 
 // ---- catalog ----
 
-// Answers when something could be written: a disk that is full can still be read.
+// Answers where something could be written a moment ago, or can be now: a disk that is full can still be read.
 Async<Nothing> SqliteStore::ping() {
-  return state_->write<Nothing>([](Core& c) {
-    c.tick();
+  return state_->write<Nothing>([this](Core& c) {
+    if (boot_now() - state_->written > 1s) state_->hold |= c.tick();
     return ok();
   });
 }

@@ -31,17 +31,19 @@ asio::awaitable<Result<const event::Place*>> look_up(Plane& plane, CameraId came
 // Only the store knows where a camera stands; what it said a moment ago is enough to accept a key, not to refuse one. A
 // camera that does not exist, or not for this caller, is the fence's business: the two get the same answer.
 asio::awaitable<Status> check_keys(Plane& plane, std::span<const OutgoingEvent> events, const TenantId& tenant) {
-  std::unordered_set<CameraId> unknown;
+  std::unordered_set<CameraId> not_theirs;
   for (size_t i = 0; i < events.size(); ++i) {
-    if (!events[i].stamp || unknown.contains(events[i].stamp->camera)) continue;
+    if (!events[i].stamp || not_theirs.contains(events[i].stamp->camera)) continue;
     const CameraId& camera = events[i].stamp->camera;
     const event::Place* place = plane.places.find(camera, plane.clock.now());
     if (place == nullptr || !fits_place(events[i], *place, i)) {
       CO_TRY(found, co_await look_up(plane, camera));
       place = found;
     }
-    if (place == nullptr) unknown.insert(camera);
-    if (place == nullptr || (!tenant.empty() && place->tenant != tenant)) continue;
+    if (place == nullptr || (!tenant.empty() && place->tenant != tenant)) {
+      not_theirs.insert(camera);
+      continue;
+    }
     CO_TRY(own, fits_place(events[i], *place, i));
   }
   co_return ok();

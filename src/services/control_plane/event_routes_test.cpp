@@ -103,9 +103,11 @@ TEST_F(Publishing, ACameraThatWasRemovedAndAddedElsewhere_IsBelievedAtOnce) {
 TEST_F(Publishing, ABatch_LooksUpEachCameraOnce) {
   stand("known", "red");
   json::array items;
-  for (int i = 0; i < 300; ++i) items.push_back(seen(i % 3 == 0 ? "known" : i % 3 == 1 ? "none" : "no-other", "red"));
-  EXPECT_EQ(publish(std::move(items), Role::runner, "r"), "accepted");
-  EXPECT_EQ(looked_, 3);
+  stand("theirs", "blue");
+  const char* const names[] = {"known", "none", "no-other", "theirs"};
+  for (int i = 0; i < 300; ++i) items.push_back(seen(names[i % 4], "red"));
+  EXPECT_EQ(publish(std::move(items), Role::runner, "r", "red"), "accepted");
+  EXPECT_EQ(looked_, 4);
 }
 
 }  // namespace
