@@ -5,6 +5,7 @@
 #include "weir/ports/spool.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <map>
 
@@ -19,6 +20,7 @@ struct FakeDisk {
   };
   std::map<std::pair<CameraId, lease::Tenure>, Log> logs;
   bool full = false;
+  std::atomic<bool> hangs = false;  // any thread; notify who waits for its end
 };
 
 class FakeSpool final : public Spool {
@@ -30,6 +32,7 @@ class FakeSpool final : public Spool {
   }
 
   Result<SpoolBacklog> open(const CameraId& camera, const lease::Tenure& tenure) override {
+    disk_.hangs.wait(true);
     auto at = disk_.logs.find({camera, tenure});
     if (at == disk_.logs.end()) return SpoolBacklog{};
     if (!free(at->second)) return Error{Errc::conflict, "spool_in_use", "in use"};

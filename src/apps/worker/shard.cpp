@@ -90,7 +90,7 @@ worker::WorkerSettings worker_settings(const Settings& s, const worker::ShardCon
           .dials_at_once = static_cast<int>(s.integer("dial_concurrency")),
           .dials_file = shard.dials_file,
           .inference_threads = threads,
-          // The two time-outs bound a camera's calls; half a minute is for a name's lookup, which has none of ours.
+          // The two time-outs bound a camera's calls; half a minute is for a machine that has too much to do.
           .patience = s.duration("connect_timeout_s") + s.duration("stall_timeout_s") + 30s};
 }
 
@@ -139,6 +139,7 @@ class ShardProcess {
   Status listen();
   void grant_everything();
   void hear(int signal);
+  bool is_mute();
   void begin_drain(std::string_view why, int code);
   asio::awaitable<void> drain(int code);
   void parent_gone();
@@ -161,6 +162,7 @@ class ShardProcess {
   asio::posix::stream_descriptor lifeline_{io_}, manager_{io_};
   std::optional<Instant> draining_since_;
   bool threads_left_ = false;
+  bool mute_ = false;
   int code_ = 0;
 };
 
@@ -246,7 +248,8 @@ Status ShardProcess::start() {
       .token = token,
       .drain = [this] { begin_drain("asked to drain", 0); },
       .terminate = [] { std::thread([] { ::usleep(50'000); ::_exit(0); }).detach(); },
-      .set_bus = set_bus_});
+      .set_bus = set_bus_,
+      .mute = [this] { return is_mute(); }});
   worker::add_endpoints(router_, *endpoints_);
   json::object ready{{"control", "http://" + server_->address()}, {"pid", ::getpid()}};
   // Whoever gave the token knows it; a person who started this by hand needs to be told.
@@ -295,6 +298,14 @@ void ShardProcess::hear(int signal) {
   // A supervisor that signals everybody, and the manager that asks at the same time, mean one and the same stop.
   if (draining_since_ && clock_.now() > *draining_since_ + 2s) ::_exit(128 + signal);
   begin_drain(signal == SIGINT ? "interrupted" : "terminated", 0);
+}
+
+bool ShardProcess::is_mute() {
+  bool stuck = publisher_->stuck();
+  if (std::exchange(mute_, stuck) == stuck) return stuck;
+  if (stuck) log::error("publisher.stuck", "the disk of the spool does not answer: events are neither published nor kept");
+  else log::info("publisher.back", "the disk of the spool answers again");
+  return stuck;
 }
 
 void ShardProcess::begin_drain(std::string_view why, int code) {

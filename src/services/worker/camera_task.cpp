@@ -28,6 +28,10 @@ constexpr Duration kSteady = 10s;
 // Pictures that were decoded after the fact come all at once; for so long no newer one replaces them.
 constexpr Duration kReplayKept = 1s;
 
+// The lookup of a camera's name cannot be interrupted, and where no nameserver answers it lasts: every one of them is asked
+// twice, for every search domain. It always ends.
+constexpr Duration kLookup = 5min;
+
 // A substream that could not be had is left alone for so long.
 constexpr Duration kSubstreamPause = 10min;
 
@@ -249,7 +253,9 @@ Status Session::dial() {
     task_.dialled = video_.get();
   }
   if (task_.leaving()) return ok();  // an interrupt that came before could not be heard
+  task_.pulse.back_within(patience_ + kLookup);
   TRY(facts, video_->open());
+  task_.pulse.back_within(patience_);
   task_.status->update([&](CameraView& view) { view.facts = facts; });
   measure(facts);
   return follow_configuration();

@@ -45,7 +45,14 @@ json::array list_of(const std::vector<Trouble>& troubles) {
   return out;
 }
 
+// Its manager replaces a worker that has not answered for too long, and offers its cameras where no other starts.
+Error is_mute() {
+  return {Errc::unavailable, "publisher_stuck",
+          "the disk of the spool does not answer: events are neither published nor kept; only a new worker ends that"};
+}
+
 Reply healthz(Endpoints& e, net::Request&) {
+  if (e.mute()) co_return is_mute();
   if (std::vector<Trouble> troubles = e.worker.troubles(); !troubles.empty()) {
     const Trouble& first = troubles.front();
     std::string more = troubles.size() == 1 ? "" : fmt::format(", and {} more", troubles.size() - 1);
@@ -68,6 +75,7 @@ Reply metrics(Endpoints& e, net::Request&) {
 }
 
 Reply state(Endpoints& e, net::Request&) {
+  if (e.mute()) co_return is_mute();
   json::object body = e.worker.state();
   body["stuck"] = list_of(e.worker.troubles());
   co_return net::Response::json(body);

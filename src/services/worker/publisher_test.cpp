@@ -1,5 +1,6 @@
 #include "publisher_rig.hpp"
 
+#include "stall.hpp"
 #include "weir/worker/publisher_thread.hpp"
 
 namespace weir::worker {
@@ -417,6 +418,23 @@ TEST(PublisherThread, EventsOfManyThreads_ArriveInTheOrderOfEach) {
     EXPECT_EQ(thread.publisher().counters().published, 800u);
   }
   EXPECT_EQ(heard, expected);
+}
+
+TEST(PublisherThread, WhoseDiskHangs_IsStuck_UntilItAnswers) {
+  FakeDisk disk;
+  RealClock clock;
+  auto make_bus = [&](asio::io_context&) { return std::make_unique<FakeBus>(clock); };
+  PublisherThread thread(make_bus, std::make_unique<FakeSpool>(disk), {.disk_within = 200ms});
+  thread.publisher().set_lease(CameraId::trusted("a"), {11}, kTenure, boot_now() + 1h);
+  Instant since = boot_now();
+  ASSERT_TRUE(test::eventually(10s, [&] { return boot_now() > since + 600ms; }));
+  EXPECT_FALSE(thread.stuck());
+  disk.hangs = true;
+  thread.publisher().set_lease(CameraId::trusted("b"), {12}, kTenure, boot_now() + 1h);
+  EXPECT_TRUE(test::eventually(10s, [&] { return thread.stuck(); }));
+  disk.hangs = false;
+  disk.hangs.notify_all();
+  EXPECT_TRUE(test::eventually(10s, [&] { return !thread.stuck(); }));
 }
 
 }  // namespace weir::worker

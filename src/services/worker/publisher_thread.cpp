@@ -11,17 +11,23 @@ namespace asio = boost::asio;
 
 PublisherThread::PublisherThread(const BusFactory& make_bus, std::unique_ptr<Spool> spool, PublisherSettings settings,
                                  PublisherHooks hooks)
-    : bus_(make_bus(io_)),
+    : patience_(settings.disk_within),
+      bus_(make_bus(io_)),
       spool_(std::move(spool)),
       publisher_(io_, clock_, *bus_, *spool_, std::move(settings), std::move(hooks)) {
   asio::co_spawn(io_, publisher_.run(), [this](std::exception_ptr failed) {
     WEIR_ASSERT(!failed);
     io_.stop();  // whatever the bus still has open
   });
+  asio::co_spawn(io_, beat(), asio::detached);
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "publisher");
     io_.run();
   });
+}
+
+asio::awaitable<void> PublisherThread::beat() {
+  for (Duration every = std::min<Duration>(patience_ / 4, 1s);; co_await clock_.wait(every)) pulse_.back_within(patience_);
 }
 
 PublisherThread::~PublisherThread() {

@@ -337,6 +337,37 @@ TEST_F(WorkerTest, Health_NamesTheCameraWhoseThreadHangs_NotTheOneThatWaitsForIt
   EXPECT_TRUE(eventually(10s, [&] { return health("Bearer t").find("the detector hangs") != std::string::npos; }));
 }
 
+TEST_F(WorkerTest, Health_OfAWorkerThatIsMute_IsNone_SoThatItsManagerReplacesIt) {
+  make({source("a")});
+  bool mute = false;
+  Endpoints endpoints{.worker = *worker_, .metrics = metrics_, .token = Secret("t"), .mute = [&] { return mute; }};
+  net::Router router;
+  add_endpoints(router, endpoints);
+  auto status = [&](const char* path) {
+    net::Request request{.method = net::Method::get, .path = path};
+    request.headers = {{"host", "127.0.0.1"}, {"authorization", "Bearer t"}};
+    return test::run(io_, (*router.find(net::Method::get, path, request)->handler)(request)).status;
+  };
+  for (const char* path : {"/healthz", "/state"}) EXPECT_EQ(status(path), 200);
+  mute = true;
+  for (const char* path : {"/healthz", "/state"}) EXPECT_EQ(status(path), 503);
+}
+
+// A nameserver that does not answer takes longer than any patience with a library, and takes no camera with it.
+TEST_F(WorkerTest, Health_ALookupThatLasts_IsNoHang) {
+  fake("a")->looked_up = false;
+  make({source("a"), source("b")}, {.patience = 200ms});
+  ASSERT_TRUE(eventually(10s, [&] { return is("b", "STREAMING") && fake("a")->hangs.load(); }));
+  Instant since = boot_now();
+  ASSERT_TRUE(eventually(10s, [&] { return boot_now() > since + 1s; }));
+  EXPECT_TRUE(worker_->troubles().empty()) << worker_->troubles().front().what;
+  fake("a")->looked_up = true;
+  EXPECT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  fake("a")->stuck = true;
+  EXPECT_TRUE(eventually(10s, [&] { return worker_->troubles().size() == 1; })) << "afterwards it is one again";
+  fake("a")->stuck = false;
+}
+
 TEST_F(WorkerTest, StillScene_IsDecodedByItsKeyframes_UntilSomethingMoves) {
   fake("a")->moving = 0;
   make({source("a")});

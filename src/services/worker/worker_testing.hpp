@@ -29,6 +29,7 @@ struct FakeCamera {
   std::atomic<bool> frozen = false;     // connected, but silent
   std::atomic<bool> stuck = false;      // its library never comes back
   std::atomic<bool> hangs = false;      // so it is now
+  std::atomic<bool> looked_up = true;   // else its name's lookup lasts
   std::atomic<int> moving = 1;          // each picture differs from the one before
   std::atomic<int> decoded = 0, alone = 0;
   std::atomic<int> keyframe_every = 5;
@@ -48,6 +49,7 @@ class FakeVideo final : public VideoSource {
   ~FakeVideo() override { ++camera_->closed; }
   Result<StreamFacts> open() override {
     auto dial = static_cast<size_t>(camera_->dials++);
+    for (; !camera_->looked_up; camera_->hangs = true) test::between_looks();
     if (dial < camera_->refusals.size() && camera_->refusals[dial])
       return stream_failure(*camera_->refusals[dial], "refused");
     if (!camera_->up) return stream_failure(StreamErrorCode::tcp_refused, "connection refused");

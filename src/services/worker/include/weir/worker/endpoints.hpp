@@ -17,6 +17,8 @@ struct Endpoints {
   std::function<void()> terminate;            // ends the process
   // Where and by which token to publish from now on; what is empty stays as it is.
   std::function<void(std::string base_url, Secret token)> set_bus;
+  // Nothing can be said about any camera any more: whoever asks how this worker is hears so.
+  std::function<bool()> mute = [] { return false; };
 };
 
 // `endpoints` must outlive the router's last request.

@@ -51,6 +51,7 @@ struct PublisherSettings {
   Duration answer_within = 5s;     // a request without an answer counts as failed
   Duration close_within = 500ms;   // falling silent may take this long to send what waits in memory
   Duration flush_every = 100ms;    // how often the spool is flushed at most
+  Duration disk_within = 20s;      // a disk that takes longer hangs
   Backoff retry = {.first = 100ms, .cap = 2s};
   friend bool operator==(const PublisherSettings&, const PublisherSettings&) = default;
 };

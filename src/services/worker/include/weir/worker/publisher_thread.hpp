@@ -1,10 +1,12 @@
 // PublisherThread: a publisher with the thread, the loop, the bus and the spool that belong to it.
 //
 // `publisher` may be used from any thread as long as this lives. End with `flush_and_stop`; the destructor waits for
-// the thread, and without it puts everything that waits on disk at once.
+// the thread, and without it puts everything that waits on disk at once. A disk that hangs holds the thread: then it is
+// `stuck`, and nothing is said about any camera.
 #pragma once
 
 #include "weir/worker/publisher.hpp"
+#include "weir/worker/pulse.hpp"
 
 #include <thread>
 
@@ -20,8 +22,14 @@ class PublisherThread {
   PublisherThread(const PublisherThread&) = delete;
 
   Publisher& publisher() { return publisher_; }
+  // Any thread.
+  bool stuck() const { return pulse_.late(boot_now()) > Duration(0); }
 
  private:
+  boost::asio::awaitable<void> beat();
+
+  const Duration patience_;
+  Pulse pulse_;
   boost::asio::io_context io_{1};
   RealClock clock_;
   const std::unique_ptr<EventBus> bus_;
