@@ -236,8 +236,10 @@ void Brain::on(const WorkerGone& event) {
       continue;
     }
     for (const TellItem& item : it->second.items)
-      if (auto camera = cameras_.find(item.camera); camera != cameras_.end() && camera->second.busy == it->first)
+      if (auto camera = cameras_.find(item.camera); camera != cameras_.end() && camera->second.busy == it->first) {
         camera->second.busy = 0;
+        camera->second.after.reset();  // it may have heard, and spoken
+      }
     it = sent_.erase(it);
   }
   if (auto culprit = cameras_.find(culprit_id); crash && culprit != cameras_.end()) {

@@ -90,6 +90,33 @@ TEST(Brain, AnAddThatMayHaveArrived_IsTakenBackBeforeAnotherSpeaks) {
   EXPECT_EQ(order, (std::vector{Message::add, Message::remove, Message::add}));
 }
 
+// Found by the simulator: what blue had said in its last second was said once more, under the version of green.
+TEST(Brain, AnAddWhoseWorkerEndedBeforeItsAnswer_MayHaveBeenSpokenUnder) {
+  Bench bench({.spare = false});
+  bench.list(cameras(2));
+  bench.pass(1s);
+  WorkerNumber blue = bench.speaker("c00");
+  bench.greens_get_ready = false;
+  bench.feed(BinaryChanged{});
+  bench.pass(1s);
+  Bench::Process& process = bench.processes.at(blue);
+  process.slow = Message::add;
+  process.sources.erase(CameraId::trusted("c00"));
+  process.speaks.erase(CameraId::trusted("c00"));
+  ASSERT_TRUE(bench.processes.rbegin()->second.standby);
+  bench.pass(1s);
+  ASSERT_EQ(bench.speaker("c00"), blue) << "it was removed, which was confirmed, and added again, which was not yet";
+  bench.told.clear();
+  bench.kill(blue);
+  bench.pass(2s);
+  ASSERT_NE(bench.speaker("c00"), 0);
+  auto activated = std::ranges::find_if(bench.told, [](const auto& each) {
+    return each.what == Message::activate && each.camera == CameraId::trusted("c00");
+  });
+  ASSERT_NE(activated, bench.told.end());
+  EXPECT_FALSE(activated->after) << "nobody knows up to when blue has spoken";
+}
+
 TEST(Brain, AChangeThatDidNotReachItsWorker_IsToldAgain) {
   Bench bench;
   bench.list(cameras(1));

@@ -42,6 +42,7 @@ class Bench {
   struct Process {
     bool up = false, alive = true, standby = false, answers = true, ready = true;
     bool confirms = true;  // otherwise it obeys, and its answer is lost
+    std::optional<Message> slow = {};  // what it obeys without an answer so far
     std::map<CameraId, lease::Version> speaks;
     std::set<CameraId> sources;
     std::set<CameraId> blind = {};  // of these it gets no pictures
@@ -223,7 +224,7 @@ class Bench {
     }
     bool obeyed = answer.ok;
     answer.ok &= process.confirms;
-    feed_later(answer);
+    if (process.slow != tell.what) feed_later(answer);
     if (tell.what == Message::drain && obeyed) {
       EXPECT_TRUE(process.speaks.empty()) << "a worker was drained while it spoke";
       process.alive = false;
