@@ -68,10 +68,10 @@ def memory_mb(pid, what="VmRSS"):
 
 
 class Folder:
-    """A folder under /tmp that is removed with its block."""
+    """A folder on a disk, which /tmp may not be, that is removed with its block."""
 
     def __enter__(self):
-        self.path = pathlib.Path(tempfile.mkdtemp(prefix="weir-bench-", dir="/tmp"))
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="weir-bench-", dir="/var/tmp"))
         return self.path
 
     def __exit__(self, *_):
@@ -103,14 +103,18 @@ class Postgres:
     def __enter__(self):
         if os.geteuid() == 0:
             os.chown(self.folder, pwd.getpwnam("postgres").pw_uid, -1)
-        self.call("initdb", "-D", self.folder / "data", "-A", "trust", "-U", "weir")
+        self.call("initdb", "-D", self.folder / "data", "-A", "trust", "-U", "weir", "--locale=C.UTF-8", "-E", "UTF8")
         options = f"-c listen_addresses=127.0.0.1 -p {self.port} -k {self.folder}"
         for name, value in self.SETTINGS.items():
             options += f" -c {name}={value}"
         # A file takes what the server says: a pipe would stay open for as long as it runs.
         self.call("pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log", "-o", options, "start")
-        self.pid = int((self.folder / "data/postmaster.pid").read_text().split()[0])
-        self.call("createdb", *self.where(), "weir")
+        try:
+            self.pid = int((self.folder / "data/postmaster.pid").read_text().split()[0])
+            self.call("createdb", *self.where(), "weir")
+        except Exception:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -149,7 +153,8 @@ class ControlPlane:
         self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=self.log, text=True)
         line = self.process.stdout.readline()
         if "listening on" not in line:
-            raise RuntimeError(f"the control plane did not start; see {self.log.name}")
+            said = pathlib.Path(self.log.name).read_text(errors="replace")
+            raise RuntimeError(f"the control plane did not start: {said[-2000:]}")
         self.pid, self.port = self.process.pid, int(line.rsplit(":", 1)[1])
         return self
 

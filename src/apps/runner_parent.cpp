@@ -11,6 +11,7 @@
 #include "weir/base/log.hpp"
 #include "weir/net/client.hpp"
 #include "weir/posix/child_process.hpp"
+#include "weir/posix/machine.hpp"
 #include "weir/posix/run_lock.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -233,6 +234,7 @@ Result<posix::RunLock> take_lock(const std::string& path) {
 Result<int> run_parent(const Settings& settings, const RunnerOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  posix::raise_descriptor_limit();
   TRY(lock, take_lock(settings.text("state_dir") + "/runner.lock"));
   Parent parent(settings, options, std::move(lock));
   return parent.run();

@@ -5,12 +5,12 @@
 #include "print.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/posix/machine.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/address.hpp>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -43,16 +43,6 @@ control_plane::ControlPlaneSettings plane_settings(const Settings& s) {
           .retention = {.age = s.duration("event_retention_s"), .events_max = s.integer("event_retention_max")},
           .runner_live = s.duration("runner_live_s"),
           .token_ttl = s.duration("token_ttl_s")};
-}
-
-// Each connection is a descriptor, and most systems start a program with 1024 but allow it far more.
-size_t raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return SIZE_MAX;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  return limit.rlim_cur;
 }
 
 net::ServerLimits server_limits(const Settings& s, size_t descriptors) {
@@ -88,7 +78,7 @@ ServerProcess::ServerProcess(const Arguments& arguments, Settings settings)
 
 Status ServerProcess::start(const Secret& database_url) {
   std::signal(SIGPIPE, SIG_IGN);
-  size_t descriptors = raise_descriptor_limit();
+  size_t descriptors = posix::raise_descriptor_limit();
   TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
   TRY(store, open_store(database_url, static_cast<int>(settings_.integer("database_pool_size")),
                         {.ttl_max = settings_.duration("lease_ttl_max_s"),

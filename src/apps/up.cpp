@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -236,7 +237,7 @@ std::string demo_footage(const Arguments& arguments) {
 
 // One machine has nobody else to take its cameras: it takes them all, and lets go of them at once when it is stopped.
 constexpr std::pair<std::string_view, std::string_view> kRunnerDefaults[] = {
-    {"capacity_streams", "1000"}, {"max_workers", "64"}, {"drain_batch", "10000"}, {"drain_timeout_s", "5"}};
+    {"capacity_streams", "1000"}, {"max_workers", "84"}, {"drain_batch", "10000"}, {"drain_timeout_s", "5"}};
 
 std::vector<std::string> runner_arguments(const Settings& settings, const std::string& url) {
   std::vector<std::string> out{"runner", "--runner-id", "local", "--control-plane-url", url};
@@ -245,7 +246,10 @@ std::vector<std::string> runner_arguments(const Settings& settings, const std::s
       out.push_back(setting_flag(name));
       out.emplace_back(value);
     }
-  for (std::string& word : passed_on(settings, "runner")) out.push_back(std::move(word));
+  // What is said above is not a file's to say: a flag may be given once.
+  std::vector<std::string> given = passed_on(settings, "runner");
+  for (size_t flag = 0; flag + 1 < given.size(); flag += 2)
+    if (std::ranges::find(out, given[flag]) == out.end()) out.insert(out.end(), {given[flag], given[flag + 1]});
   return out;
 }
 

@@ -65,10 +65,10 @@ constexpr SettingSpec kTable[] = {
      1000000000},
     {"loopback_cameras", Kind::text, "auto", "auto|allow|refuse",
      "Whether cameras may stand on this machine itself; auto allows it only while the control plane listens on "
-     "loopback.",
+     "loopback (a worker: while the control plane's address is on loopback).",
      "control-plane up worker runner"},
     {"http_connections_max", Kind::integer, "20000", "connections",
-     "How many HTTP connections are served at once; further ones are answered 503 and closed.", "control-plane up", 1,
+     "How many HTTP connections are served at once; further ones are answered 503, 64 at a time, and closed.", "control-plane up", 1,
      1000000},
     {"http_body_bytes_max", Kind::integer, "1048576", "bytes",
      "The largest request body that is read; a larger one is answered 413.", "control-plane up", 1024, 1073741824},
@@ -116,18 +116,19 @@ constexpr SettingSpec kTable[] = {
      "Where a worker keeps events that cannot be published now; empty means state_dir/spool. One runner a folder.",
      "worker runner up"},
     {"spool_bytes_max", Kind::integer, "268435456", "bytes",
-     "How much the spool may hold; the oldest events are dropped and counted beyond it.", "worker runner up", 1048576,
+     "How much one worker may keep in its spool, at most 32 MiB of it a camera; beyond it the oldest events of the camera "
+     "with the most are dropped and counted.", "worker runner up", 1048576,
      1099511627776},
     {"runner_id", Kind::text, "", "id", "This runner's name; empty means the host's name.", "runner"},
     {"api_key", Kind::secret, "", "key",
-     "What a runner buys its tokens with (`weir key add`); empty means the key in auth_secret_file, which a runner on "
-     "the control plane's own machine can read.", "runner"},
+     "What a runner buys its tokens with (`weir key add`); empty means `--token-file` where given, else the key in "
+     "auth_secret_file, which a runner on the control plane's own machine can read.", "runner"},
     {"capacity_streams", Kind::integer, "40", "cameras",
-     "How many cameras a runner takes; what the control plane says about the runner beats it.", "runner up", 1, 100000},
+     "How many cameras a runner takes (that of `weir up`: 1000); what the control plane says about it beats this.", "runner up", 1, 100000},
     {"target_streams_per_shard", Kind::integer, "12", "cameras", "How many cameras share one worker.", "runner up", 1,
      1000},
     {"max_workers", Kind::integer, "4", "workers",
-     "The most workers of a runner, those of cameras that need one of their own not counted.", "runner up", 1, 1000},
+     "The most workers of a runner (of `weir up`: 84), those of cameras that need one of their own not counted.", "runner up", 1, 1000},
     {"max_cameras_per_worker", Kind::integer, "16", "cameras", "An upper bound on target_streams_per_shard.",
      "runner up", 1, 1000},
     {"prom_manager_port", Kind::integer, "9107", "port",
@@ -141,18 +142,19 @@ constexpr SettingSpec kTable[] = {
      "runner up", 0.5, 3600},
     {"rollout", Kind::text, "live", "live|bluegreen",
      "How cameras join a running worker: added to it, or with a new worker that replaces it.", "runner up"},
-    {"drain_batch", Kind::integer, "4", "cameras", "How many cameras a soft drain hands over at a time.", "runner up", 1,
+    {"drain_batch", Kind::integer, "4", "cameras", "How many cameras a soft drain hands over at a time (`weir up`: all).", "runner up", 1,
      10000},
     {"drain_interval_s", Kind::number, "1", "s", "The shortest time between two batches of a soft drain.", "runner up",
      0, 3600},
     {"drain_timeout_s", Kind::number, "60", "s",
-     "How long a runner that was asked to stop may take to hand its cameras over; what is left then is let go at once.",
+     "How long a runner that was asked to stop may take to hand its cameras over (that of `weir up`: 5); what is left then "
+     "is let go at once.",
      "runner up", 1, 86400},
     {"cpu_high_pct", Kind::number, "100", "%",
-     "Above this load of the machine, for ten seconds, a runner takes no further cameras; 100 means never, because a busy "
+     "Above this load of the machine, for ten heartbeats, a runner takes no further cameras; 100 means never, because a busy "
      "runner that takes over is better than none.", "runner up", 1, 100},
     {"mem_high_pct", Kind::number, "92", "%",
-     "Above this use of the machine's memory a runner takes no further cameras.", "runner up", 1, 100},
+     "Above this use of the machine's memory, for ten heartbeats, a runner takes no further cameras.", "runner up", 1, 100},
     {"runner_tenant", Kind::text, "", "id", "A runner takes cameras of this tenant only; empty means all.", "runner"},
     {"runner_site", Kind::text, "", "id", "A runner takes cameras of this site only; empty means all.", "runner"},
     {"deployment_group", Kind::text, "", "word", "Shown beside the runner, for operators.", "runner"},
@@ -160,8 +162,8 @@ constexpr SettingSpec kTable[] = {
     {"token_ttl_s", Kind::number, "900", "s", "How long a token lives where whoever asks for it does not say.",
      "token control-plane up", 1, 31536000},
     {"log_level", Kind::text, "info", "debug|info|warn|error|off",
-     "What is logged: this level and the ones after it. A change takes effect while running; a worker keeps the level that "
-     "it was started with.", "control-plane up worker runner"},
+     "What is logged: this level and the ones after it. A change takes effect while running; a worker, and "
+     "the runner of `weir up`, keep the level that they were started with.", "control-plane up worker runner"},
     {"log_dir", Kind::text, "", "path",
      "A folder where the JSON log lines go as well, in weir.log; empty means stderr only.", "control-plane up worker runner"},
 };
@@ -452,7 +454,7 @@ std::string settings_reference() {
   std::string out =
       "# Settings\n\n"
       "Every setting can be given in three ways; a flag beats the environment, which beats the file named by "
-      "`--config FILE`.\n"
+      "`--config FILE` (`--settings FILE` for `weir worker shard`).\n"
       "An environment variable that is set but empty counts as not set. An unknown key or a bad value is an error that "
       "says where it stood.\n"
       "This page is made from the table in the code: `weir settings --reference`. `weir settings` shows the values in "
@@ -466,14 +468,15 @@ std::string settings_reference() {
                        limits(spec), spec.used_by, spec.sentence);
   out +=
       "\n`--db` is short for `--database-url`. \"admin\" stands for the commands that ask a control plane: `tenant`, "
-      "`site`, `camera`, `node`, `lease`, `status`; they also take `WEIR_URL` and `WEIR_TOKEN`.\n"
+      "`site`, `camera`, `node`, `lease`, `events`, `key`, `status`; they also take `WEIR_URL` and `WEIR_TOKEN`.\n"
       "A secret is never shown in a log, an error or by `weir settings`.\n";
   return out;
 }
 
 std::string settings_sample() {
   std::string out =
-      "# Every setting of Weir at its default. Loading this file unchanged changes nothing.\n"
+      "# Every setting of Weir at its default. Loading this file unchanged changes nothing, but for the settings of which\n"
+      "# `weir up` has defaults of its own, as they say.\n"
       "# Use it with: weir control-plane --config FILE\n";
   for (const auto& spec : kTable) {
     std::string note = unit_of(spec);

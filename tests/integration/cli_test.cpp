@@ -47,7 +47,7 @@ std::string shell_word(const std::string& text) {
 // Runs `weir` with these words in `folder`, without what the environment of the test may say.
 Ran weir(const TempDir& folder, const std::vector<std::string>& words, const std::string& environment = "") {
   std::string out = folder.path() + "/out", err = folder.path() + "/err";
-  std::string command = fmt::format("cd {} && env -u WEIR_URL -u WEIR_TOKEN -u STATE_DIR -u CONTROL_PLANE_URL {} {}",
+  std::string command = fmt::format("cd {} && env -u WEIR_URL -u WEIR_TOKEN -u STATE_DIR -u CONTROL_PLANE_URL {} '{}'",
                                     folder.path(), environment, WEIR_BINARY);
   for (const std::string& word : words) command += " " + shell_word(word);
   int status = std::system(fmt::format("{} >{} 2>{} </dev/null", command, out, err).c_str());
@@ -223,7 +223,7 @@ TEST(Cli, OutputThatIsNotTaken_IsAFailure) {
   TempDir folder;
   std::string err = folder.path() + "/err";
   for (std::string command : {"version", "--help"}) {
-    int status = std::system(fmt::format("{} {} >/dev/full 2>{}", WEIR_BINARY, command, err).c_str());
+    int status = std::system(fmt::format("'{}' {} >/dev/full 2>{}", WEIR_BINARY, command, err).c_str());
     EXPECT_EQ(WEXITSTATUS(status), 1) << command;
     EXPECT_EQ(file_text(err), "weir: cannot write to standard output: No space left on device\n");
   }
@@ -544,7 +544,7 @@ TEST_F(CliUp, EventsForAReaderWhoHasSeenEnough_End) {
   done("site add site-A --tenant t-01");
   done("camera add --tenant t-01 --site site-A --id cam-1 rtsp://camera.example/1");
   for (std::string follow : {"", "--follow"}) {
-    std::string events = fmt::format("timeout 10 {} events camera.# {} --after 0 --state-dir {}", WEIR_BINARY, follow,
+    std::string events = fmt::format("timeout 10 '{}' events camera.# {} --after 0 --state-dir {}", WEIR_BINARY, follow,
                                      up.state());
     std::string command = fmt::format("{{ {}; echo $? >{}/code; }} | head -1 >{}/read", events, folder.path(),
                                       folder.path());

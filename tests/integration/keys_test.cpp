@@ -190,7 +190,7 @@ class KeyCommands : public testing::Test {
   KeyCommands() : process_(folder_.path(), "sqlite:" + folder_.path() + "/weir.db") {}
   Ran weir(const std::string& words) {
     std::string out = folder_.path() + "/out", err = folder_.path() + "/err";
-    int status = std::system(fmt::format("env -u WEIR_TOKEN WEIR_URL={} {} {} --auth-secret-file {}/auth.secret >{} "
+    int status = std::system(fmt::format("env -u WEIR_TOKEN WEIR_URL={} '{}' {} --auth-secret-file {}/auth.secret >{} "
                                          "2>{} </dev/null",
                                          process_.url(), WEIR_BINARY, words, folder_.path(), out, err)
                                  .c_str());

@@ -24,7 +24,7 @@ TEST(Lifecycle, SecondControlPlaneOnOneFile_IsKeptOut) {
   TempDir folder;
   std::string database = "sqlite:" + folder.path() + "/weir.db";
   WeirProcess plane(folder.path(), database);
-  std::string command = fmt::format("{} control-plane --db {} --listen 127.0.0.1:0 --auth-secret-file {}/auth.secret 2>&1",
+  std::string command = fmt::format("'{}' control-plane --db {} --listen 127.0.0.1:0 --auth-secret-file {}/auth.secret 2>&1",
                                     WEIR_BINARY, database, folder.path());
   FILE* pipe = ::popen(command.c_str(), "r");
   std::string output(4096, '\0');

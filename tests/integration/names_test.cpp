@@ -21,8 +21,9 @@ const std::string kNowhere = "http://plane.weir.test:1";
 
 // The program as it runs where such names are looked up for ever.
 std::string with_slow_names(const std::string& folder) {
-  std::string path = folder + "/weir";
-  std::ofstream(path) << "#!/bin/sh\nLD_PRELOAD=" WEIR_SLOW_NAMES " exec " WEIR_BINARY " \"$@\"\n";
+  std::string path = folder + "/weir", slow = folder + "/slow_names.so";  // a blank would end the library's name
+  std::filesystem::copy_file(WEIR_SLOW_NAMES, slow);
+  std::ofstream(path) << "#!/bin/sh\nLD_PRELOAD=" + slow + " exec '" WEIR_BINARY "' \"$@\"\n";
   std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   return path;
 }

@@ -34,7 +34,7 @@ class RunnerOrders : public ::testing::Test {
   }
   // As a person would say it.
   void weir(const std::string& words) {
-    std::string command = fmt::format("WEIR_URL={} WEIR_TOKEN={} {} {} >>{}/said 2>&1", fleet_->plane().url(),
+    std::string command = fmt::format("WEIR_URL={} WEIR_TOKEN={} '{}' {} >>{}/said 2>&1", fleet_->plane().url(),
                                       fleet_->plane().token("admin").reveal(), WEIR_BINARY, words,
                                       fleet_->folder().path());
     EXPECT_EQ(std::system(command.c_str()), 0) << words;

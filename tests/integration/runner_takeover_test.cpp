@@ -274,7 +274,7 @@ TEST_P(RunnerTakeoverOnSqlite, SecondRunnerInTheSameFolder_OrWithTheSameSpool_Is
   Runner& runner = fleet_->add("r1");
   auto refusal = [&](const std::string& flags) {
     std::string said = fleet_->folder().path() + "/said";
-    int code = std::system(fmt::format("timeout 20 {} runner {} --control-plane-url {} --auth-secret-file {}/auth.secret "
+    int code = std::system(fmt::format("timeout 20 '{}' runner {} --control-plane-url {} --auth-secret-file {}/auth.secret "
                                        "--prom-manager-port 0 >{} 2>&1",
                                        WEIR_BINARY, flags, fleet_->plane().url(), fleet_->folder().path(), said)
                                .c_str());

@@ -110,7 +110,7 @@ class WeirUpProcess : public ::testing::Test {
   // What `weir` answers in another terminal.
   std::string ask(const std::string& command) {
     std::string folder = folder_.path(), out = folder + "/said";
-    std::string line = fmt::format("timeout 10 {} {} --state-dir {}/state >{} 2>&1", WEIR_BINARY, command, folder, out);
+    std::string line = fmt::format("timeout 10 '{}' {} --state-dir {}/state >{} 2>&1", WEIR_BINARY, command, folder, out);
     int code = std::system(line.c_str());
     EXPECT_EQ(code, 0) << command << text_of(out);
     return text_of(out);
@@ -327,6 +327,15 @@ TEST_F(WeirUpProcess, ARunnerThatCannotStart_IsShownWithItsExitCode_AndWhereTheL
   EXPECT_EQ(up.wait(20s), 0);
 }
 
+TEST_F(WeirUpProcess, EverySettingInAFile_IsNoObstacleToItsRunner) {
+  Up up(folder_, {"--config", WEIR_SOURCE_DIR "/deploy/weir.sample.yaml"});
+  EXPECT_TRUE(eventually(20s, [&] { return !url().empty() && ready(); })) << up.err();
+  EXPECT_TRUE(answers_on()) << up.err();
+  up.signal(SIGTERM);
+  EXPECT_EQ(up.wait(20s), 0);
+  EXPECT_EQ(up.err().find("runner.restarting"), std::string::npos) << up.err();
+}
+
 TEST_F(WeirUpProcess, ReplacedByAnUpgrade_ItStartsItsRunnerAgain_FromTheNewProgram) {
   std::string bin = folder_.path() + "/bin", program = bin + "/weir";
   fs::create_directory(bin);
@@ -481,13 +490,13 @@ TEST_F(WeirUp, CameraPassword_StandsNowhereThatOthersCanRead) {
 TEST_F(WeirUp, CameraTest_TellsWhatItFound) {
   Camsim camsim(folder_, std::vector<std::string>{"fps=10,keyframe_s=1,seconds=10"});
   std::string out = folder_.path() + "/diagnosis";
-  int code = std::system(fmt::format("{} camera test {} --snapshot {}/s.jpg >{} 2>&1", WEIR_BINARY, camsim.url("cam-1"),
+  int code = std::system(fmt::format("'{}' camera test {} --snapshot {}/s.jpg >{} 2>&1", WEIR_BINARY, camsim.url("cam-1"),
                                      folder_.path(), out).c_str());
   EXPECT_EQ(code, 0) << text_of(out);
   for (const char* word : {"h264", "768", "576"}) EXPECT_NE(text_of(out).find(word), std::string::npos) << text_of(out);
   EXPECT_EQ(text_of(folder_.path() + "/s.jpg").substr(0, 3), "\xFF\xD8\xFF");
   camsim.fault("cam-1", {{"kind", "unauthorized"}});
-  code = std::system(fmt::format("{} camera test {} >{} 2>&1", WEIR_BINARY, camsim.url("cam-1"), out).c_str());
+  code = std::system(fmt::format("'{}' camera test {} >{} 2>&1", WEIR_BINARY, camsim.url("cam-1"), out).c_str());
   EXPECT_EQ(WEXITSTATUS(code), 1);
   EXPECT_NE(text_of(out).find("RTSP_AUTH_FAILED"), std::string::npos) << text_of(out);
 }

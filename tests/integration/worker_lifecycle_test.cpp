@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -100,7 +101,7 @@ TEST_F(WorkerLife, WithoutAPort_ItEndsAtOnce_AndNoCameraIsBlamed) {
   std::string file = folder_.path() + "/shard.json";
   std::ofstream(file) << json::to_text(config);
   ::chmod(file.c_str(), 0600);
-  std::string command = fmt::format("{} shard --config {} --prom-worker-port 65535 --state-dir {} 2>>{}/log", WEIR_WORKER,
+  std::string command = fmt::format("'{}' shard --config {} --prom-worker-port 65535 --state-dir {} 2>>{}/log", WEIR_WORKER,
                                     file, folder_.path(), folder_.path());
   for (int round = 0; round < 20; ++round) ASSERT_EQ(WEXITSTATUS(std::system(command.c_str())), 40) << round;
   std::ifstream blamed(folder_.path() + "/crash.json");
@@ -150,6 +151,18 @@ TEST_F(WorkerLife, Drain_OfAnIdleOne_IsClean_HoweverManySignalsItGets) {
       worker_->child().signal(SIGTERM);
     EXPECT_EQ(worker_->child().wait(1s), 0) << worker_->child().log();
   }
+}
+
+TEST_F(WorkerLife, ItMayOpenAsManyFilesAsTheSystemAllows) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few{.rlim_cur = 256, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  start(manager_->config({}));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  rlimit its{};
+  ASSERT_EQ(::prlimit(worker_->child().pid(), RLIMIT_NOFILE, nullptr, &its), 0);
+  EXPECT_EQ(its.rlim_cur, before.rlim_max);
 }
 
 TEST_F(WorkerLife, PassedDeadline_StopsEmission_AndItsAnswerLetsTheSpoolFollowInOrder) {
@@ -217,7 +230,7 @@ TEST_F(WorkerLife, WrongConfiguration_IsRefusedBeforeAnythingConnects) {
   config["sources"].as_array()[0].as_object()["max_fps"] = -1;
   std::string log = folder_.path() + "/refused.log", file = folder_.path() + "/shard.json";
   std::ofstream(file) << boost::json::serialize(config);
-  int code = std::system(fmt::format("{} shard --config {} 2>{}", WEIR_WORKER, file, log).c_str());
+  int code = std::system(fmt::format("'{}' shard --config {} 2>{}", WEIR_WORKER, file, log).c_str());
   EXPECT_EQ(WEXITSTATUS(code), 10);
   std::string said = text_in_file(log);
   EXPECT_NE(said.find("sources[0].max_fps"), std::string::npos) << said;
@@ -293,7 +306,7 @@ TEST(WorkerExit, EveryFailureAtTheStart_HasTheContractsCode) {
            {fmt::format("shard --print --config {0} --state-dir {0}/x", file), 40, "shard.json/x"},
            {good + " --settings " + folder.path() + "/absent.yaml", 10, "absent.yaml"},
            {"probe rtsp://x/ --nope", 2, "--nope"}}) {
-    std::string command = fmt::format("timeout 20 {} {} >{} 2>&1 </dev/null", WEIR_WORKER, row.words, log);
+    std::string command = fmt::format("timeout 20 '{}' {} >{} 2>&1 </dev/null", WEIR_WORKER, row.words, log);
     EXPECT_EQ(exit_of(command), row.code) << row.words;
     std::string said = text_in_file(log);
     EXPECT_NE(said.find(row.said), std::string::npos) << row.words << ": " << said;

@@ -52,10 +52,12 @@ struct Ran {
   int code;
   std::string output;
 };
+// Root is whom PostgreSQL refuses.
+std::string as_postgres(const std::string& command) {
+  return ::geteuid() == 0 ? "cd /tmp && runuser -u postgres -- " + command : command;
+}
 Ran run(const std::string& command) {
-  std::string as_postgres =
-      ::geteuid() == 0 ? fmt::format("cd /tmp && runuser -u postgres -- {} 2>&1", command) : command + " 2>&1";
-  FILE* pipe = ::popen(as_postgres.c_str(), "re");
+  FILE* pipe = ::popen((as_postgres(command) + " 2>&1").c_str(), "re");
   if (pipe == nullptr) return {-1, "popen failed"};
   std::string output;
   std::array<char, 4096> buffer;
@@ -83,6 +85,12 @@ Result<PostgresServer*> PostgresServer::shared() {
 
 // Nothing here has to outlast a power cut: what was written survives the kill of a process without being synced.
 Status PostgresServer::run_server() {
+  // A process of its own stops the server when its input ends, which it does with this test, however that ends.
+  if (guard_ == nullptr)
+    guard_ = ::popen(fmt::format("exec setsid sh -c 'cat; {}' >/dev/null 2>&1",
+                                 as_postgres(fmt::format("{}/pg_ctl -D {}/data -m immediate -w stop", bin_, folder_.path())))
+                         .c_str(),
+                     "we");
   return checked(run(fmt::format("{0}/pg_ctl -D {1}/data -w -t 30 -l {1}/log -o '-c listen_addresses=127.0.0.1 -p {2} -k {1}"
                                  " -c max_connections=100 -c shared_buffers=64MB -c wal_level=replica"
                                  " -c max_wal_senders=4 -c hot_standby=on -c fsync=off' start",
@@ -95,7 +103,7 @@ Result<std::unique_ptr<PostgresServer>> PostgresServer::start() {
   server->bin_ = find_binaries();
   if (server->bin_.empty()) return Error{Errc::unavailable, "no_postgres", "PostgreSQL's server is not installed"};
   server->port_ = free_port();
-  TRY(made, checked(run(fmt::format("{}/initdb -D {}/data -A trust --no-sync -U weir", server->bin_,
+  TRY(made, checked(run(fmt::format("{}/initdb -D {}/data -A trust --no-sync -U weir --locale=C.UTF-8 -E UTF8", server->bin_,
                                     server->folder_.path())),
                     "initdb"));
   TRY(started, server->run_server());
@@ -114,7 +122,7 @@ Result<std::unique_ptr<PostgresServer>> PostgresServer::start_replica(PostgresSe
 }
 
 PostgresServer::~PostgresServer() {
-  run(fmt::format("{}/pg_ctl -D {}/data -m immediate -w stop", bin_, folder_.path()));
+  if (guard_ != nullptr) ::pclose(guard_);
 }
 
 std::string PostgresServer::url(const std::string& database) const {

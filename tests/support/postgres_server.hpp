@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -38,6 +39,7 @@ class PostgresServer {
   TempDir folder_;
   std::string bin_;
   int port_ = 0;
+  FILE* guard_ = nullptr;
 };
 
 int free_port();

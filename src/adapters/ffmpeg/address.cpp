@@ -26,8 +26,7 @@ int default_port(const std::string& scheme) {
 // The rule for literal addresses is the camera's own; here it judges what a name turned out to mean.
 std::string address_problem(const std::string& literal, bool loopback) {
   camera::Config config;
-  bool v6 = literal.find(':') != std::string::npos;
-  config.rtsp_url = Secret(v6 ? "rtsp://[" + literal + "]/" : "rtsp://" + literal + "/");
+  config.rtsp_url = Secret("rtsp://" + bracketed(literal) + "/");
   auto problems = camera::rule_problems(config, camera::Rules{loopback});
   return problems.empty() ? "" : "the camera's address " + problems.front().what;
 }
@@ -122,6 +121,10 @@ void after_dial(const Address& address, const Error& error, bool connected) {
   bool unreachable = error.reason == restart::to_string(StreamErrorCode::tcp_refused) ||
                      error.reason == restart::to_string(StreamErrorCode::tcp_timeout);
   if (unreachable && !connected) turns().failed(address);
+}
+
+std::string bracketed(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : "[" + host + "]";
 }
 
 Secret url_at(const Secret& url, const Address& address) {

@@ -16,6 +16,8 @@ namespace weir::ffmpeg {
 std::string scheme_of(const boost::urls::url_view& url);
 
 Secret url_at(const Secret& url, const Address& address);
+// As URLs and HTTP write a host: an IPv6 address in brackets.
+std::string bracketed(const std::string& host);
 
 // A name's addresses, the preferred one first.
 using Lookup = std::function<Result<std::vector<std::string>>(const std::string& host)>;

@@ -68,15 +68,10 @@ class ScriptedCamera {
  public:
   using Script = std::function<void(Dial&)>;
   explicit ScriptedCamera(Script script) : script_(std::move(script)) {
-    listening_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    bind(listening_, reinterpret_cast<sockaddr*>(&address), size);
-    listen(listening_, 16);
-    getsockname(listening_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+    listen_at(address, address.sin_port);
     thread_ = std::thread([this] { run(); });
   }
   ScriptedCamera(const ScriptedCamera&) = delete;
@@ -94,7 +89,27 @@ class ScriptedCamera {
     return fmt::format("{}://{}127.0.0.1:{}{}", scheme, login, port_, rest);
   }
 
+  struct Ipv6 {};
+  // Port 0 where this machine has no IPv6.
+  ScriptedCamera(Ipv6, Script script) : script_(std::move(script)) {
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_addr = in6addr_loopback;
+    listen_at(address, address.sin6_port);
+    thread_ = std::thread([this] { run(); });
+  }
+
  private:
+  template <class Address>
+  void listen_at(Address& address, const in_port_t& port) {
+    auto* where = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    listening_ = socket(where->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(listening_, where, size) != 0) return;
+    listen(listening_, 16);
+    getsockname(listening_, where, &size);
+    port_ = ntohs(port);
+  }
   void run() {
     while (!ending_) {
       int fd = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);

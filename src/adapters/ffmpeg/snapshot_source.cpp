@@ -60,7 +60,7 @@ Result<AvPtr<AVPacket>> SnapshotSource::download() {
   options.set("user_agent", "Weir");
   options.set("icy", 0);
   options.set("seekable", 0);
-  options.set("headers", fmt::format("Host: {}:{}\r\n", address_.host, address_.port));
+  options.set("headers", fmt::format("Host: {}:{}\r\n", bracketed(address_.host), address_.port));
   if (config_.tls_verify) {
     options.set("tls_verify", 1);
     options.set("verifyhost", address_.host);

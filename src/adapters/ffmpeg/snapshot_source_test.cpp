@@ -63,6 +63,17 @@ TEST(SnapshotSource, EachFetch_IsAKeyPacket_AtItsInterval) {
   EXPECT_TRUE(host.starts_with(fmt::format("Host: localhost:{}\r\n", camera.port()))) << host;
 }
 
+TEST(SnapshotSource, CameraAtAnIpv6Address_IsNamedAsHttpNamesIt) {
+  std::string request, picture = jpeg(1);
+  ScriptedCamera camera(ScriptedCamera::Ipv6{}, [&](Dial& dial) {
+    request = dial.request();
+    dial.send(ok(picture));
+  });
+  if (camera.port() == 0) GTEST_SKIP() << "this machine has no IPv6";
+  EXPECT_EQ(outcome(fmt::format("http://[::1]:{}/snap.jpg", camera.port())), "open");
+  EXPECT_NE(request.find(fmt::format("Host: [::1]:{}\r\n", camera.port())), std::string::npos) << request;
+}
+
 TEST(SnapshotSource, Failures_BecomeTheirCodes) {
   struct Case {
     std::string answer, expected;

@@ -12,6 +12,7 @@
 #include "weir/ffmpeg/source.hpp"
 #include "weir/http_bus/http_bus.hpp"
 #include "weir/net/server.hpp"
+#include "weir/posix/machine.hpp"
 #include "weir/spool/file_spool.hpp"
 #include "weir/worker/crash_record.hpp"
 #include "weir/worker/endpoints.hpp"
@@ -346,6 +347,7 @@ Result<int> shard(const Arguments& arguments) {
   TRY(config, read_shard(arguments));
   log::set_common("runner_id", config.runner.str());
   log::set_common("shard_id", config.shard);
+  posix::raise_descriptor_limit();
   ShardProcess process(*settings, std::move(config), arguments.has("print"));
   // Watched before anybody is told that this worker runs.
   if (arguments.has("lifeline-fd")) {

@@ -1,7 +1,8 @@
-// Machine: what processes and the whole machine use, between two looks. Main thread only.
+// Machine: what processes and the whole machine use, between two looks, and what this one may use. Main thread only.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <vector>
 
 namespace weir::posix {
@@ -20,5 +21,9 @@ class Machine {
   double own_ticks_ = 0, busy_ticks_ = 0, all_ticks_ = 0;
   std::chrono::steady_clock::time_point looked_{};
 };
+
+// As many open files as the system allows, which most start a program with few of: each connection is one, and each
+// segment of a spool. Children inherit it. Returns how many that are.
+size_t raise_descriptor_limit();
 
 }  // namespace weir::posix
