@@ -277,19 +277,24 @@ std::uint64_t FileSpool::drop(const CameraId& camera, const lease::Tenure& tenur
 std::uint64_t FileSpool::drop_others(const CameraId& camera, const lease::Tenure& keep) {
   std::string prefix = folder_prefix(camera), kept = folder_name(camera, keep);
   std::uint64_t events = 0;
-  for (const std::string& folder : names_in(root_fd_.get()))
-    if (folder.starts_with(prefix) && folder != kept) events += drop(folder);
+  if (auto folders = names_in(root_fd_.get()))
+    for (const std::string& folder : *folders)
+      if (folder.starts_with(prefix) && folder != kept) events += drop(folder);
   return events;
 }
 
 std::vector<SpoolContent> FileSpool::list() const {
   std::vector<SpoolContent> contents;
-  for (const std::string& name : names_in(root_fd_.get())) {
+  auto folders = names_in(root_fd_.get());
+  if (!folders) return contents;
+  for (const std::string& name : *folders) {
     Fd folder(::openat(root_fd_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     auto known = folder ? name_of(folder.get()) : std::nullopt;
     if (!known) continue;
     SpoolContent content{CameraId::trusted(known->camera), {BootId::trusted(known->boot), {known->grant}}};
-    for (const std::string& file : names_in(folder.get())) {
+    auto files = names_in(folder.get());
+    if (!files) continue;
+    for (const std::string& file : *files) {
       struct stat found {};
       if (file.ends_with(".seg") && ::fstatat(folder.get(), file.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0)
         content.bytes += static_cast<std::uint64_t>(found.st_size);

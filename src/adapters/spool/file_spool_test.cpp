@@ -3,6 +3,7 @@
 #include "log_lines.hpp"
 #include "record.hpp"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,6 +171,45 @@ TEST(FileSpool, DamagedRecordInTheMiddle_SkipsTheRestOfItsSegment_AndCounts) {
   expected.insert(expected.end(), rest.begin(), rest.end());
   EXPECT_EQ(drained(*spool), expected);
   EXPECT_EQ(spool->counts().damaged, static_cast<std::uint64_t>(in_segment - 2));
+}
+
+// So many descriptors are left while it lives.
+class Descriptors {
+ public:
+  explicit Descriptors(unsigned left) {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    int lowest = ::dup(0);
+    ::close(lowest);
+    rlimit few{.rlim_cur = static_cast<unsigned>(lowest) + left, .rlim_max = before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+  }
+  ~Descriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  Descriptors(const Descriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(FileSpool, WithoutDescriptors_NothingIsTakenForEmptyOrDamaged) {
+  TempDir folder;
+  {
+    auto earlier = opened(folder, {.segment_bytes = 1000});
+    append(*earlier, 0, 100);
+  }
+  auto spool = opened(folder, {.segment_bytes = 1000});
+  for (unsigned left : {0u, 1u}) {
+    Descriptors few(left);
+    EXPECT_FALSE(spool->open(kCamera, kTenure)) << "with " << left << " it said that nothing is there";
+  }
+  auto found = spool->open(kCamera, kTenure);
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->events, 100u);
+  {
+    Descriptors none(0);
+    EXPECT_TRUE(spool->peek(kCamera, kTenure, 10, 1 << 20).events.empty());
+  }
+  EXPECT_EQ(drained(*spool), numbered(0, 100));
+  EXPECT_EQ(spool->counts().damaged, 0u);
 }
 
 TEST(FileSpool, BoundOfACamera_ForgetsItsOldest_AndCounts) {

@@ -41,11 +41,16 @@ Result<Fd> lock_folder(const std::string& path, bool make) {
   }
 }
 
-std::vector<std::string> names_in(int folder) {
+Result<std::vector<std::string>> names_in(int folder) {
   std::vector<std::string> names;
   // A descriptor of its own: the position in the listing belongs to the open file.
-  DIR* listing = ::fdopendir(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (listing == nullptr) return names;
+  int own = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* listing = own >= 0 ? ::fdopendir(own) : nullptr;
+  if (listing == nullptr) {
+    Error error = disk_error("list a folder", errno);
+    if (own >= 0) ::close(own);
+    return error;
+  }
   while (const dirent* entry = ::readdir(listing))
     if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   ::closedir(listing);
@@ -81,7 +86,9 @@ int write_all(int file, std::string_view bytes) {
 
 void remove_folder(int folder, const std::string& path) {
   // The name goes last: what is left by a process that is killed in the middle can still be found and removed.
-  for (const std::string& name : names_in(folder))
+  auto names = names_in(folder);
+  if (!names) return;
+  for (const std::string& name : *names)
     if (name != kName) ::unlinkat(folder, name.c_str(), 0);
   ::unlinkat(folder, kName, 0);
   ::rmdir(path.c_str());

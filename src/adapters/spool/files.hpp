@@ -36,7 +36,7 @@ Result<Fd> lock_folder(const std::string& path, bool make);
 
 inline constexpr const char* kName = "name";  // of the file that says whose folder it is
 
-std::vector<std::string> names_in(int folder);
+Result<std::vector<std::string>> names_in(int folder);
 std::string read_small(int folder, const std::string& name);
 // Replaces the file as a whole or not at all.
 Status replace_small(int folder, const std::string& name, std::string_view text);

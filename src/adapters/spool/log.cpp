@@ -60,13 +60,14 @@ std::string_view Log::record_at(Window& window, int file, std::uint64_t offset, 
 
 Result<Log> Log::open(Fd folder, std::string path, size_t segment_bytes) {
   Log log(std::move(folder), std::move(path), segment_bytes);
-  log.restore_segments();
+  TRY(restored, log.restore_segments());
   log.restore_position();
   return log;
 }
 
-void Log::restore_segments() {
-  for (const std::string& name : names_in(folder_.get())) {
+Status Log::restore_segments() {
+  TRY(names, names_in(folder_.get()));
+  for (const std::string& name : names) {
     struct stat file {};
     auto first = segment_first(name);
     if (first && ::fstatat(folder_.get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) == 0)
@@ -74,18 +75,19 @@ void Log::restore_segments() {
   }
   std::sort(segments_.begin(), segments_.end(), [](auto& a, auto& b) { return a.first < b.first; });
   for (const Segment& segment : segments_) bytes_ += segment.bytes;
-  mend_last();
+  return mend_last();
 }
 
 // Reads the last segment through, counts its events, and cuts off what the end of its writer left unfinished.
-void Log::mend_last() {
-  if (segments_.empty()) return;
+Status Log::mend_last() {
+  if (segments_.empty()) return ok();
   Segment& last = segments_.back();
   next_ = last.first;
   Fd file(::openat(folder_.get(), segment_name(last.first).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (!file) return disk_error("open a segment", errno);
   Window window;
   std::uint64_t whole = 0;
-  while (file) {
+  for (;;) {
     auto record = record_at(window, file.get(), whole, last.bytes);
     auto event = decode(record);
     if (!event) {
@@ -101,7 +103,7 @@ void Log::mend_last() {
     log::warn("spool.cut", "cut off the unfinished end of a spool")
         .with("file", path_ + "/" + segment_name(last.first))
         .with("bytes", last.bytes - whole);
-    if (file && ::ftruncate(file.get(), static_cast<off_t>(whole)) != 0)
+    if (::ftruncate(file.get(), static_cast<off_t>(whole)) != 0)
       log::warn("spool.cut", "the end of a spool cannot be cut off").with("error", std::strerror(errno));
     bytes_ -= last.bytes - whole;
     last.bytes = whole;
@@ -110,6 +112,7 @@ void Log::mend_last() {
     ::unlinkat(folder_.get(), segment_name(last.first).c_str(), 0);
     segments_.pop_back();
   }
+  return ok();
 }
 
 void Log::restore_position() {
@@ -187,6 +190,8 @@ SpoolPage Log::peek(size_t events_max, size_t bytes_max) {
     if (!reader_)
       reader_ =
           Fd(::openat(folder_.get(), segment_name(segments_.front().first).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    // What lacks is this process's: the segment is whole, and can be read another time.
+    if (!reader_ && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) break;
     window = {};
     size_t bytes = 0;
     std::uint64_t offset = read_offset_, wanted = std::min<std::uint64_t>(events_max, end_of_first() - read_);

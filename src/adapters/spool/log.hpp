@@ -46,9 +46,9 @@ class Log {
   };
   Log(Fd folder, std::string path, size_t segment_bytes)
       : folder_(std::move(folder)), path_(std::move(path)), segment_bytes_(segment_bytes) {}
-  void restore_segments();
+  Status restore_segments();
   void restore_position();
-  void mend_last();
+  Status mend_last();
   int start_segment();
   void remove_first();
   void leave_first(std::uint64_t read);
