@@ -57,6 +57,7 @@ struct CameraTask::State {
   const std::shared_ptr<CameraStatus> status;
   std::stop_source stop;
   std::atomic<bool> ended = false;
+  std::atomic<bool> muted = false;  // another has the camera since: what is said about it is its own
   Pulse pulse;
   std::atomic<std::int64_t> frames = 0;  // received so far, also on former connections
   // Its thread only.
@@ -103,6 +104,7 @@ struct CameraTask::State {
 };
 
 void CameraTask::State::set_state(StreamState state) {
+  if (muted) return;
   bool edge = false;
   status->update([&](CameraView& view) {
     edge = view.state != state || !said_any;
@@ -115,6 +117,7 @@ void CameraTask::State::set_state(StreamState state) {
 }
 
 void CameraTask::State::say(const restart::StreamError& error, Duration delay) {
+  if (muted) return;
   Instant now = boot_now();
   status->update([&](CameraView& view) {
     ++view.errors;
@@ -428,7 +431,10 @@ CameraTask::CameraTask(Source source, std::shared_ptr<CameraStatus> status, cons
     constexpr Duration kMost = 5s;
     for (Instant until = boot_now() + kMost; before && !before->ended() && !state->stopping() && boot_now() < until;)
       state->wait(5ms);
-    if (before) state->frames = before->state_->frames.load();
+    if (before) {
+      before->state_->muted = true;
+      state->frames = before->state_->frames.load();
+    }
     before.reset();
     run(state);
   }).detach();

@@ -197,6 +197,24 @@ TEST_F(WorkerTest, AddedAgainWhileItsThreadEnds_DialsAfterIt_AndSpeaks) {
   EXPECT_TRUE(looks([&] { return heard("detections.t.s.a") > before; })) << "the removal silenced the one that came after it";
 }
 
+TEST_F(WorkerTest, ThreadThatOutlivedItsCamerasChange_HasNoLastWord) {
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  fake("a")->stuck_dial = 1;
+  ASSERT_TRUE(eventually(10s, [&] { return fake("a")->hangs.load(); }));
+  Source changed = source("a");
+  changed.config.transport = camera::Transport::udp;
+  worker_->add(changed);
+  ASSERT_TRUE(eventually(15s, [&] { return fake("a")->dials == 2 && is("a", "STREAMING"); })) << "nobody waits for ever";
+  int before = heard("stream.status.t.s.a", "DISCONNECTED");
+  fake("a")->stuck_dial = 0;
+  ASSERT_TRUE(eventually(10s, [&] { return fake("a")->closed == 1; }));
+  int seen = heard("detections.t.s.a");
+  ASSERT_TRUE(eventually(10s, [&] { return heard("detections.t.s.a") > seen + 10; }));
+  EXPECT_EQ(heard("stream.status.t.s.a", "DISCONNECTED"), before);
+  EXPECT_TRUE(is("a", "STREAMING"));
+}
+
 TEST_F(WorkerTest, LostCamera_Stops) {
   make({source("a")});
   ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));

@@ -28,6 +28,7 @@ struct FakeCamera {
   std::atomic<bool> up = true;          // else refuses
   std::atomic<bool> frozen = false;     // connected, but silent
   std::atomic<bool> stuck = false;      // its library never comes back
+  std::atomic<int> stuck_dial = 0;      // nor does it on this one of its connections, the first being 1
   std::atomic<bool> hangs = false;      // so it is now
   std::atomic<bool> looked_up = true;   // else its name's lookup lasts
   std::atomic<int> moving = 1;          // each picture differs from the one before
@@ -49,6 +50,7 @@ class FakeVideo final : public VideoSource {
   ~FakeVideo() override { ++camera_->closed; }
   Result<StreamFacts> open() override {
     auto dial = static_cast<size_t>(camera_->dials++);
+    dial_ = static_cast<int>(dial) + 1;
     for (; !camera_->looked_up; camera_->hangs = true) test::between_looks();
     if (dial < camera_->refusals.size() && camera_->refusals[dial])
       return stream_failure(*camera_->refusals[dial], "refused");
@@ -59,7 +61,7 @@ class FakeVideo final : public VideoSource {
   }
   // 50 pictures a second.
   Result<PacketPtr> read() override {
-    for (; camera_->stuck; camera_->hangs = true) test::between_looks();
+    for (; camera_->stuck || camera_->stuck_dial == dial_; camera_->hangs = true) test::between_looks();
     Instant due = boot_now() + std::chrono::milliseconds(camera_->pace_ms);
     while (boot_now() < due || camera_->frozen) {
       if (stopped_) return stream_failure(StreamErrorCode::rtsp_protocol, "interrupted");
@@ -116,6 +118,7 @@ class FakeVideo final : public VideoSource {
   }
   std::shared_ptr<FakeCamera> camera_;
   std::atomic<bool> stopped_ = false;
+  int dial_ = 0;
   std::int64_t next_ = 0;
   bool keyed_ = false;  // before a key packet, nothing comes out of the running decoder
   int blanks_ = 0;
