@@ -39,6 +39,10 @@ class Stepper {
     actions_.push_back(PromoteGreen{});
   }
 
+  void on(const StoreAway&) {
+    if (s_.phase == Phase::moving) enter(Phase::moving, policy_.ready_within);
+  }
+
   void on(const TimePassed&) {
     if (s_.phase == Phase::steady || now_ < s_.deadline) return;
     if (s_.phase == Phase::warming || s_.phase == Phase::moving) {

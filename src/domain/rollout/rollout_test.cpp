@@ -60,6 +60,26 @@ TEST(Rollout, AGreenThatDiesWhileCamerasMoveLeavesThemToBlue) {
   EXPECT_EQ(shard.state.failures, 1);
 }
 
+TEST(Rollout, WhileTheStoreIsAwayMovingTakesItsTimeAndWarmingDoesNot) {
+  Shard shard;
+  shard.feed(Needed{});
+  shard.now += shard.policy.ready_within - 1ms;
+  EXPECT_TRUE(shard.feed(StoreAway{}).empty());
+  EXPECT_TRUE(shard.feed(GreenReady{}).empty());
+  shard.now += shard.policy.ready_within - 1ms;
+  EXPECT_TRUE(shard.feed(StoreAway{}).empty());
+  shard.now += shard.policy.ready_within - 1ms;
+  EXPECT_TRUE(shard.feed(TimePassed{}).empty());
+  shard.now += 1ms;
+  EXPECT_TRUE(shard.does<KillGreen>(TimePassed{}));
+  shard.now = shard.state.not_before;
+  shard.feed(Needed{});
+  shard.now += shard.policy.ready_within - 1ms;
+  EXPECT_TRUE(shard.feed(StoreAway{}).empty());
+  shard.now += 1ms;
+  EXPECT_TRUE(shard.does<KillGreen>(TimePassed{})) << "nobody speaks through it yet";
+}
+
 TEST(Rollout, ABlueThatDiesMakesGreenTheWorkerAtOnce) {
   Shard shard;
   shard.feed(Needed{});
@@ -83,8 +103,8 @@ TEST(Rollout, NothingIsDrainedBeforeEverythingMoved) {
     bool green = false, ready = false;
     for (int i = 0; i < 40; ++i) {
       shard.now += 1s * static_cast<int>(random() % 20);
-      const Event events[] = {Needed{}, GreenReady{}, GreenGone{}, AllMoved{}, BlueGone{}, TimePassed{}};
-      const Event& event = events[random() % 6];
+      const Event events[] = {Needed{}, GreenReady{}, GreenGone{}, AllMoved{}, BlueGone{}, TimePassed{}, StoreAway{}};
+      const Event& event = events[random() % 7];
       Phase before = shard.state.phase;
       for (const Action& action : shard.feed(event)) {
         if (std::holds_alternative<StartGreen>(action)) {

@@ -72,6 +72,32 @@ TEST(BrainRollout, GreenIsReady_WithTheQuorumOfWhatBlueDelivers_AndNotBefore) {
   }
 }
 
+// Found by the simulator: green was given up in the middle of an outage, and with it went the only voice of what it had.
+TEST(BrainRollout, AnOutageInTheMiddle_LeavesEachCameraWithTheWorkerThatSpeaksForIt) {
+  Bench bench({.rollout_times = {.ready_within = 30s}, .quorum_pct = 50, .spare = false});
+  bench.list(cameras(2));
+  bench.pass(1s);
+  WorkerNumber blue = bench.speaker("c00");
+  bench.greens_get_ready = false;
+  bench.feed(BinaryChanged{});
+  bench.pass(1s);
+  auto& [green, process] = *bench.processes.rbegin();
+  process.blind.insert(CameraId::trusted("c01"));
+  process.ready = true;
+  bench.pass(3s);
+  ASSERT_EQ(bench.speaker("c00"), green);
+  ASSERT_EQ(bench.speaker("c01"), blue);
+  bench.plane_answers = false;
+  bench.pass(2min);
+  EXPECT_EQ(bench.speaker("c00"), green);
+  EXPECT_EQ(bench.speaker("c01"), blue);
+  bench.plane_answers = true;
+  process.blind.clear();
+  bench.pass(5s);
+  for (const char* name : {"c00", "c01"}) EXPECT_EQ(bench.speaker(name), green) << name;
+  EXPECT_FALSE(bench.processes.at(blue).alive);
+}
+
 TEST(BrainRollout, TheIdleWorker_IsStartedWithTheModelsInUse) {
   Bench bench;
   std::vector<Wish> wanted = cameras(2);

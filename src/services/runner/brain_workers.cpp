@@ -271,7 +271,11 @@ void Brain::roll_out() {
         return camera.on == shard.blue ||
                (in_shard(each.first) && may_have(camera) && camera.paid && camera.on != shard.green);
       });
+      bool store_away = std::ranges::any_of(cameras_, [&](const auto& each) {
+        return in_shard(each.first) && each.second.right && !each.second.answered();
+      });
       if (!left) roll(number, shard, rollout::AllMoved{});
+      else if (store_away) roll(number, shard, rollout::StoreAway{});
     }
     roll(number, shard, rollout::TimePassed{});
   }

@@ -48,8 +48,9 @@ struct GreenReady {};  // its quorum delivers
 struct GreenGone {};   // it ended
 struct AllMoved {};    // no camera is blue's any more
 struct BlueGone {};    // it ended, by itself or drained
+struct StoreAway {};   // nobody can be given a version: what was moved stays where it is, the rest takes its time
 struct TimePassed {};
-using Event = std::variant<Needed, GreenReady, GreenGone, AllMoved, BlueGone, TimePassed>;
+using Event = std::variant<Needed, GreenReady, GreenGone, AllMoved, BlueGone, StoreAway, TimePassed>;
 
 // ---- actions ----
 struct StartGreen {};
