@@ -32,6 +32,10 @@ constexpr Duration kReplayKept = 1s;
 // twice, for every search domain. It always ends.
 constexpr Duration kLookup = 5min;
 
+// Where only keyframes are decoded and none comes for so long, or for so many of their intervals, there is none to come.
+constexpr Duration kKeylessMost = 60s;
+constexpr int kKeylessIntervals = 4;
+
 // A substream that could not be had is left alone for so long.
 constexpr Duration kSubstreamPause = 10min;
 
@@ -182,6 +186,7 @@ class Session {
   Status dial();
   void hang_up();
   Status take(const PacketPtr& packet);
+  Status miss_keyframes(const Packet& packet);
   void measure(const StreamFacts& facts);
   Status follow_configuration();
   std::shared_ptr<const Source> in_its_pixels(std::shared_ptr<const Source> source) const;
@@ -205,6 +210,7 @@ class Session {
   camera::Decode mode_ = camera::Decode::full;
   std::deque<PacketPtr> kept_;          // as the plan says
   std::deque<std::int64_t> looked_at_;  // key pictures that were decoded alone and may come again
+  std::optional<Duration> last_key_;    // in the stream's time
   Pace pace_;
   Instant decoded_{};                   // when the decoder gave its last pictures
   Instant kept_until_{};                // those of a replay, and what comes right after it
@@ -331,6 +337,7 @@ Status Session::take(const PacketPtr& packet) {
   }
   TRY(followed, follow_configuration());
   TRY(done, carry_out(plan_->on_packet({packet->key, packet->stream_time, packet->bytes()}), packet));
+  TRY(seen, miss_keyframes(*packet));
   bool still = plan_->still(), turned = std::exchange(still_, still) != still;
   if (packet->key || turned) {
     StreamFacts facts = video_->facts();
@@ -343,6 +350,16 @@ Status Session::take(const PacketPtr& packet) {
     });
   }
   return ok();
+}
+
+// A new connection begins with a keyframe, and a camera whose pictures nobody sees must not count as one that streams.
+Status Session::miss_keyframes(const Packet& packet) {
+  if (packet.key) last_key_ = packet.stream_time;
+  if (mode_ != camera::Decode::keyframes || !plan_->still() || !last_key_) return ok();
+  Duration most = std::max(kKeylessMost, kKeylessIntervals * plan_->keyframe_interval().value_or(Duration(0)));
+  if (packet.stream_time - *last_key_ <= most) return ok();
+  return stream_failure(restart::StreamErrorCode::decode_error,
+                        fmt::format("no keyframe for {} s, and nothing else is decoded (`decode: keyframes`)", most / 1s));
 }
 
 Status Session::carry_out(const motion::Step& step, const PacketPtr& packet) {

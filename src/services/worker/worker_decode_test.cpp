@@ -104,6 +104,18 @@ TEST_F(DecodeTest, KeyframesOnly_OfAStreamWhoseKeyframesAreNoPictures_IsDecodedI
   EXPECT_EQ(count("a", "errors"), 0);
 }
 
+TEST_F(DecodeTest, KeyframesThatStopComing_AreAnErrorWhereNothingElseIsDecoded) {
+  Source keyframes = source("a");
+  keyframes.config.decode = camera::Decode::keyframes;
+  camera_->pace_ms = 1;
+  make({keyframes});
+  ASSERT_TRUE(eventually(10s, [&] { return count("a", "decoded") >= 3; }));
+  show_no_more_keyframes();
+  ASSERT_TRUE(eventually(60s, [&] { return camera_->dials == 2; }));
+  EXPECT_NE(metrics_.text().find("stream_errors_total{camera_uuid=\"a\",code=\"DECODE_ERROR\"} 1"), std::string::npos)
+      << metrics_.text();
+}
+
 // Under one version of the lease, no two pictures have one number.
 TEST_F(DecodeTest, FrameIds_RiseOverNewConnections_AndOverAnotherAddress) {
   make({source("a")});
