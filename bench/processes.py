@@ -108,11 +108,11 @@ class Postgres:
         for name, value in self.SETTINGS.items():
             options += f" -c {name}={value}"
         # A file takes what the server says: a pipe would stay open for as long as it runs.
-        self.call("pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log", "-o", options, "start")
         try:
+            self.call("pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log", "-o", options, "start")
             self.pid = int((self.folder / "data/postmaster.pid").read_text().split()[0])
             self.call("createdb", *self.where(), "weir")
-        except Exception:
+        except BaseException:
             self.__exit__()
             raise
         return self

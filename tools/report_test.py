@@ -81,6 +81,8 @@ class Report(unittest.TestCase):
         for also in (failed("A.a") + failed("A.b", "INCONCLUSIVE: the machine stood still"),
                      failed("A.a") + [RUN.format("A.b"), "INCONCLUSIVE: the machine stood still", OK.format("A.b")]):
             self.assertEqual(self.judged(("unit", "fail", also + [END]))[0], 1)
+        crash = failed("A.a", "INCONCLUSIVE: the machine stood still") + [RUN.format("A.b"), "killed"]
+        self.assertEqual(self.judged(("unit", "fail", crash)), (1, "0 passed, 2 failed, 0 skipped"))
         self.assertEqual(self.commands, [])
 
     def test_nothing_that_ran_is_a_failure(self):

@@ -83,14 +83,23 @@ Result<PostgresServer*> PostgresServer::shared() {
   return the->get();
 }
 
+// A process of nobody's stops the server when its input ends, which it does with this test, however that ends: a test
+// that takes too long is killed with all its children. One that is just starting cannot be stopped yet.
+void PostgresServer::guard() {
+  if (guard_ != nullptr) return;
+  std::string script = fmt::format("cat; for try in 1 2 3 4 5; do [ -d {0}/data ] || break; ({1}) && break; sleep 1; done;"
+                                   " rm -rf {0}",
+                                   folder_.path(), as_postgres(stop_command()));
+  guard_ = ::popen(fmt::format("exec setsid --fork sh -c '{}' >/dev/null 2>&1", script).c_str(), "we");
+}
+
+std::string PostgresServer::stop_command() const {
+  return fmt::format("{}/pg_ctl -D {}/data -m immediate -w stop", bin_, folder_.path());
+}
+
 // Nothing here has to outlast a power cut: what was written survives the kill of a process without being synced.
 Status PostgresServer::run_server() {
-  // A process of its own stops the server when its input ends, which it does with this test, however that ends.
-  if (guard_ == nullptr)
-    guard_ = ::popen(fmt::format("exec setsid sh -c 'cat; {}' >/dev/null 2>&1",
-                                 as_postgres(fmt::format("{}/pg_ctl -D {}/data -m immediate -w stop", bin_, folder_.path())))
-                         .c_str(),
-                     "we");
+  guard();
   return checked(run(fmt::format("{0}/pg_ctl -D {1}/data -w -t 30 -l {1}/log -o '-c listen_addresses=127.0.0.1 -p {2} -k {1}"
                                  " -c max_connections=100 -c shared_buffers=64MB -c wal_level=replica"
                                  " -c max_wal_senders=4 -c hot_standby=on -c fsync=off' start",
@@ -122,6 +131,7 @@ Result<std::unique_ptr<PostgresServer>> PostgresServer::start_replica(PostgresSe
 }
 
 PostgresServer::~PostgresServer() {
+  run(stop_command());
   if (guard_ != nullptr) ::pclose(guard_);
 }
 

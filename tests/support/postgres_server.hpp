@@ -36,6 +36,8 @@ class PostgresServer {
  private:
   PostgresServer();
   Status run_server();
+  void guard();
+  std::string stop_command() const;
   TempDir folder_;
   std::string bin_;
   int port_ = 0;

@@ -206,7 +206,8 @@ TEST(FileSpool, WithoutDescriptors_NothingIsTakenForEmptyOrDamaged) {
   EXPECT_EQ(found->events, 100u);
   {
     Descriptors none(0);
-    EXPECT_TRUE(spool->peek(kCamera, kTenure, 10, 1 << 20).events.empty());
+    SpoolPage page = spool->peek(kCamera, kTenure, 10, 1 << 20);
+    EXPECT_TRUE(page.events.empty() && page.later);
   }
   EXPECT_EQ(drained(*spool), numbered(0, 100));
   EXPECT_EQ(spool->counts().damaged, 0u);

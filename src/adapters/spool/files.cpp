@@ -24,6 +24,8 @@ Error disk_error(std::string_view doing, int code) {
   return {Errc::unavailable, "disk", fmt::format("the spool cannot {}: {}", doing, std::strerror(code))};
 }
 
+bool lacks(int code) { return code == EMFILE || code == ENFILE || code == ENOMEM; }
+
 Result<Fd> lock_folder(const std::string& path, bool make) {
   for (;;) {
     if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return disk_error("make a folder", errno);

@@ -31,6 +31,9 @@ class Fd {
 // An error of the system's: class unavailable, reason "disk".
 Error disk_error(std::string_view doing, int code);
 
+// The process lacks something, a descriptor most often, and nothing is wrong with the disk.
+bool lacks(int code);
+
 // Opens and locks the folder. not_found: there is none (and it was not to be made); conflict: somebody has it.
 Result<Fd> lock_folder(const std::string& path, bool make);
 

@@ -84,10 +84,10 @@ Status Log::mend_last() {
   Segment& last = segments_.back();
   next_ = last.first;
   Fd file(::openat(folder_.get(), segment_name(last.first).c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-  if (!file) return disk_error("open a segment", errno);
+  if (!file && lacks(errno)) return disk_error("open a segment", errno);
   Window window;
   std::uint64_t whole = 0;
-  for (;;) {
+  while (file) {
     auto record = record_at(window, file.get(), whole, last.bytes);
     auto event = decode(record);
     if (!event) {
@@ -103,7 +103,7 @@ Status Log::mend_last() {
     log::warn("spool.cut", "cut off the unfinished end of a spool")
         .with("file", path_ + "/" + segment_name(last.first))
         .with("bytes", last.bytes - whole);
-    if (::ftruncate(file.get(), static_cast<off_t>(whole)) != 0)
+    if (file && ::ftruncate(file.get(), static_cast<off_t>(whole)) != 0)
       log::warn("spool.cut", "the end of a spool cannot be cut off").with("error", std::strerror(errno));
     bytes_ -= last.bytes - whole;
     last.bytes = whole;
@@ -190,8 +190,8 @@ SpoolPage Log::peek(size_t events_max, size_t bytes_max) {
     if (!reader_)
       reader_ =
           Fd(::openat(folder_.get(), segment_name(segments_.front().first).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    // What lacks is this process's: the segment is whole, and can be read another time.
-    if (!reader_ && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) break;
+    page.later = !reader_ && lacks(errno);
+    if (page.later) break;
     window = {};
     size_t bytes = 0;
     std::uint64_t offset = read_offset_, wanted = std::min<std::uint64_t>(events_max, end_of_first() - read_);

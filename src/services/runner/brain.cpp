@@ -238,7 +238,8 @@ void Brain::on(const WorkerGone& event) {
     for (const TellItem& item : it->second.items)
       if (auto camera = cameras_.find(item.camera); camera != cameras_.end() && camera->second.busy == it->first) {
         camera->second.busy = 0;
-        camera->second.after.reset();  // it may have heard, and spoken
+        bool gave_voice = it->second.what == Message::add || it->second.what == Message::activate;
+        if (gave_voice) camera->second.after.reset();  // it may have heard, and spoken
       }
     it = sent_.erase(it);
   }

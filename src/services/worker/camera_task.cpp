@@ -33,7 +33,7 @@ constexpr Duration kReplayKept = 1s;
 constexpr Duration kLookup = 5min;
 
 // Where only keyframes are decoded and none comes for so long, or for so many of their intervals, there is none to come.
-constexpr Duration kKeylessMost = 60s;
+constexpr Duration kKeylessMost = 10min;
 constexpr int kKeylessIntervals = 4;
 
 // A substream that could not be had is left alone for so long.
@@ -226,6 +226,7 @@ Session::End Session::run() {
   for (; served && !leaving; leaving = task_.leaving()) {
     task_.pulse.back_within(patience_);
     auto packet = video_->read();
+    if (task_.stopping()) return End::stopped;  // its successor may count its own pictures already
     served = packet ? take(*packet) : Status(packet.error());
     if (wants_substream()) return End::use_substream;
     if (served && substream_ && !allows_substream(*source_)) return End::use_main;
@@ -359,7 +360,7 @@ Status Session::miss_keyframes(const Packet& packet) {
   Duration most = std::max(kKeylessMost, kKeylessIntervals * plan_->keyframe_interval().value_or(Duration(0)));
   if (packet.stream_time - *last_key_ <= most) return ok();
   return stream_failure(restart::StreamErrorCode::decode_error,
-                        fmt::format("no keyframe for {} s, and nothing else is decoded (`decode: keyframes`)", most / 1s));
+                        fmt::format("no keyframe for {} min, and nothing else is decoded (`decode: keyframes`)", most / 1min));
 }
 
 Status Session::carry_out(const motion::Step& step, const PacketPtr& packet) {
@@ -432,7 +433,7 @@ Status Session::look(const PicturePtr& picture, bool& open) {
 }
 
 void Session::offer(const PicturePtr& picture) {
-  if (source_->config.model.detector == "none") return;
+  if (source_->config.model.detector == "none" || task_.muted) return;
   size_t replaced = task_.parts.scheduler.offer(
       {source_, picture, boot_now() - decoded_, kept_until_, frames_before_ + picture->number});
   task_.status->update([&](CameraView& view) { view.dropped += static_cast<std::int64_t>(replaced); });

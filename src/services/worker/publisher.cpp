@@ -191,7 +191,7 @@ void Publisher::fill(Batch& batch, Lane& lane, size_t share) {
   if (lane.backlog && lane.voice == Voice::speaking && room() > 0) {
     size_t bytes = settings_.batch_bytes_max - std::min(settings_.batch_bytes_max, batch.bytes);
     SpoolPage page = spool_.peek(lane.camera, *lane.tenure, room(), bytes);
-    lane.backlog = !page.events.empty();
+    lane.backlog = page.later || !page.events.empty();
     batch.begin(lane, Slice::From::disk).first = page.first;
     for (const CameraEvent& event : page.events)
       if (!batch.add(lane, event, settings_.batch_bytes_max)) return;

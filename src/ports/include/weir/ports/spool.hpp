@@ -43,6 +43,7 @@ struct SpoolBacklog {
 struct SpoolPage {
   std::uint64_t first = 0;
   std::vector<CameraEvent> events;
+  bool later = false;  // there are some, and this process lacks what it takes to read them now
 };
 
 struct SpoolContent {
