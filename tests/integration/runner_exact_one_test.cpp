@@ -94,7 +94,7 @@ class RunnerExactOne : public FleetTest {
 };
 
 TEST_P(RunnerExactOne, RenewPathAloneCut_EventsEndByTheDeadline_AndTheOtherTakesOver) {
-  start_two();
+  ASSERT_NO_FATAL_FAILURE(start_two());
   WallTime cut = wall_now();
   proxy_->set({.cut_path = "/v1/leases"});
   ASSERT_NO_FATAL_FAILURE(expect_taken_over_in_time());
@@ -160,7 +160,7 @@ Duration jitter_time() {
 
 // Both runners' calls, and all cores are busy.
 TEST_P(RunnerExactOne, EveryCallLateByHalfASecond_CostsNoCamera) {
-  start_two(true);
+  ASSERT_NO_FATAL_FAILURE(start_two(true));
   proxy_->set({.delay = 250ms, .jitter = 250ms});
   std::vector<std::jthread> busy;
   for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i)
@@ -221,7 +221,7 @@ TEST_P(RunnerExactOne, TwoRunnersWithOneCopiedId_NeverBothSpeak) {
 }
 
 TEST_P(RunnerExactOne, ControlPlaneKilledAndStartedAgain_NobodyChangesHands) {
-  start_two();
+  ASSERT_NO_FATAL_FAILURE(start_two());
   fleet_->plane().kill_hard();
   let_last(kTtl + 1s);
   fleet_->plane().start();
@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, RunnerExactOne, ::testing::Values("Sqlite", "Po
 class RunnerExactOneOnSqlite : public RunnerExactOne {};
 
 TEST_P(RunnerExactOneOnSqlite, BlackHoleBetweenARunnerAndItsControlPlane) {
-  start_two();
+  ASSERT_NO_FATAL_FAILURE(start_two());
   proxy_->black_hole();
   ASSERT_NO_FATAL_FAILURE(expect_taken_over_in_time());
   proxy_->pass();
@@ -244,7 +244,7 @@ TEST_P(RunnerExactOneOnSqlite, BlackHoleBetweenARunnerAndItsControlPlane) {
 }
 
 TEST_P(RunnerExactOneOnSqlite, AnswersLostWhileQuestionsArrive_AreRecoveredFrom) {
-  start_two();
+  ASSERT_NO_FATAL_FAILURE(start_two());
   proxy_->set({.lose_down = true});
   let_last(kTtl + 2s);
   proxy_->pass();
