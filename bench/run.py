@@ -17,6 +17,7 @@ import sys
 import traceback
 
 sys.dont_write_bytecode = True  # the checkout stays as it was
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as Weir's own worker does
 
 import events  # noqa: E402
 import failover  # noqa: E402

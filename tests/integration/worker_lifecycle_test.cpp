@@ -25,6 +25,21 @@ namespace {
 const std::string kProfile = "fps=10,keyframe_s=1";  // the footage as it is
 const boost::json::object kBlind{{"model", {{"detector", "none"}}}};
 
+// A name of the environment that means something else for a while.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* set = std::getenv(name)) before_ = set;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 class WorkerLife : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -163,6 +178,22 @@ TEST_F(WorkerLife, ItMayOpenAsManyFilesAsTheSystemAllows) {
   rlimit its{};
   ASSERT_EQ(::prlimit(worker_->child().pid(), RLIMIT_NOFILE, nullptr, &its), 0);
   EXPECT_EQ(its.rlim_cur, before.rlim_max);
+}
+
+TEST_F(WorkerLife, LibrariesItLoads_ReportToNobody_AndLeaveNoFiles) {
+  if (part("lib/libonnxruntime.so.1").empty()) GTEST_SKIP() << "ONNX Runtime could not be fetched";
+  // The library keeps to itself where it is told to, and where it takes the machine for one that builds.
+  for (const char* name : {"ORT_DISABLE_TELEMETRY", "CI", "TF_BUILD", "GITHUB_ACTIONS", "GITLAB_CI"}) ::unsetenv(name);
+  const std::string home = folder_.path() + "/home";
+  std::filesystem::create_directory(home);
+  acquire(1);
+  {
+    Variable home_folder("HOME", home), cache_folder("XDG_CACHE_HOME", home);
+    start(manager_->config(sources(1)));
+  }
+  ASSERT_TRUE(eventually(30s, [&] { return detections() > 0; })) << worker_->child().log();
+  ASSERT_NE(worker_->child().log().find("ONNX Runtime"), std::string::npos) << worker_->child().log();
+  for (const auto& left : std::filesystem::recursive_directory_iterator(home)) ADD_FAILURE() << left.path();
 }
 
 TEST_F(WorkerLife, PassedDeadline_StopsEmission_AndItsAnswerLetsTheSpoolFollowInOrder) {

@@ -15,6 +15,7 @@ extern "C" const char* __tsan_default_suppressions() { return "race:weir::camsim
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  ::setenv("ORT_DISABLE_TELEMETRY", "1", 1);  // as the worker does
   testing::InitGoogleTest(&argc, argv);
   weir::log::Config config;
   config.level = std::getenv("WEIR_TEST_LOG") != nullptr ? weir::log::Level::debug : weir::log::Level::off;

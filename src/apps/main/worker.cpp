@@ -43,6 +43,10 @@ int main(int argc, char** argv) {
   // A camera is dialled where its address says, whatever proxy a shell has set.
   for (const char* proxy : {"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
     ::unsetenv(proxy);
+  // Libraries do what they are loaded for and nothing else. ONNX Runtime, since 1.29, tells its makers about the machine
+  // and its models, and keeps a file for that in the home folder; OpenCV opens the drivers of graphics cards, unused.
+  ::setenv("ORT_DISABLE_TELEMETRY", "1", 1);
+  ::setenv("OPENCV_OPENCL_RUNTIME", "disabled", 1);
   try {
     return weir::apps::run(argc, argv);
   } catch (const std::exception& failed) {
