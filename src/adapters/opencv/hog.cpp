@@ -13,7 +13,7 @@ constexpr int kPeopleMax = 100;
 
 class HogDetector final : public Detector {
  public:
-  HogDetector(WeirHogPeople people, int threads) : people_(people), threads_(threads) {}
+  explicit HogDetector(WeirHogPeople people) : people_(people) {}
 
   Result<std::vector<std::vector<Detection>>> detect(std::span<const Look> looks) override {
     std::vector<std::vector<Detection>> all;
@@ -34,7 +34,7 @@ class HogDetector final : public Detector {
     if (!look.picture->to_rgb(region, width, height, rgb_))
       return stream_failure(restart::StreamErrorCode::codec_unsupported, "its pixels cannot be converted");
     WeirHogPerson people[kPeopleMax];
-    int count = people_(rgb_.data(), width, height, threads_, people, kPeopleMax);
+    int count = people_(rgb_.data(), width, height, people, kPeopleMax);
     if (count < 0) return model_failure("OpenCV's people detector failed");
     std::vector<Detection> found;
     for (const WeirHogPerson& p : std::span(people, static_cast<size_t>(count))) {
@@ -47,16 +47,15 @@ class HogDetector final : public Detector {
   }
 
   WeirHogPeople people_;
-  int threads_;
   std::vector<std::uint8_t> rgb_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Detector>> make_hog(const ModelFiles& files, int threads) {
+Result<std::unique_ptr<Detector>> make_hog(const ModelFiles& files) {
   TRY(library, load_library(files.library));
   TRY(people, find_symbol(library, "weir_hog_people"));
-  return std::unique_ptr<Detector>(std::make_unique<HogDetector>(reinterpret_cast<WeirHogPeople>(people), threads));
+  return std::unique_ptr<Detector>(std::make_unique<HogDetector>(reinterpret_cast<WeirHogPeople>(people)));
 }
 
 }  // namespace weir::opencv

@@ -1,4 +1,4 @@
-// The functions of the module weir-hog.so, in C's terms because it is loaded at run time. One thread at a time.
+// The functions of the module weir-hog.so, in C's terms because it is loaded at run time. Any thread.
 #pragma once
 
 extern "C" {
@@ -9,6 +9,5 @@ struct WeirHogPerson {
 };
 
 // People in a packed RGB picture: how many were written, -1 where OpenCV failed.
-using WeirHogPeople = int (*)(const unsigned char* rgb, int width, int height, int threads, WeirHogPerson* people,
-                              int people_max);
+using WeirHogPeople = int (*)(const unsigned char* rgb, int width, int height, WeirHogPerson* people, int people_max);
 }

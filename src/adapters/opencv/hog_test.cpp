@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 namespace weir::opencv {
 namespace {
 
@@ -16,7 +19,7 @@ std::string module() {
 TEST(HogDetector, FindsPeopleOfTheFootage_AndNoneInAnEmptyPicture) {
   PicturePtr street = testing::footage_frame(25);
   if (module().empty() || !street) GTEST_SKIP() << "the module was not built, or the footage cannot be decoded here";
-  auto detector = make_hog({module()}, 1);
+  auto detector = make_hog({module()});
   ASSERT_TRUE(detector) << detector.error().message;
   std::vector<Look> looks = {{street, {}, 0.3},
                              {std::make_shared<testing::RgbPicture>(640, 360), {}, 0.3},
@@ -36,8 +39,23 @@ TEST(HogDetector, FindsPeopleOfTheFootage_AndNoneInAnEmptyPicture) {
   for (const Detection& d : (*found)[3]) EXPECT_TRUE(d.box.x1 >= 500 && d.box.y1 >= 200 && d.box.x2 <= 700);
 }
 
+TEST(HogDetector, AsManyAsThereAreThreads_WorkAtOnce) {
+  if (module().empty()) GTEST_SKIP() << "the module was not built";
+  std::atomic<int> looked = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&] {
+        auto detector = make_hog({module()});
+        const std::vector<Look> looks(250, {std::make_shared<testing::RgbPicture>(64, 128), {}, 0.3});
+        if (detector && (*detector)->detect(looks)) looked += 250;
+      });
+  }
+  EXPECT_EQ(looked, 8 * 250);
+}
+
 TEST(HogDetector, WithoutItsModuleIsAModelErrorThatNamesIt) {
-  auto made = make_hog({"/nowhere/weir-hog.so"}, 1);
+  auto made = make_hog({"/nowhere/weir-hog.so"});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().reason, "MODEL_ERROR");
   EXPECT_NE(made.error().message.find("/nowhere/weir-hog.so"), std::string::npos);

@@ -91,7 +91,7 @@ DetectorFactory detector_factory(DetectorFolders folders) {
     if (model.detector == "tflite")
       return make_tflite(folders, files_of(folders, model, "efficientdet-lite0", ".tflite", kTflite));
     if (model.detector == "onnx") return onnx::make(files_of(folders, model, "yolo11n", ".onnx", kOnnx), 1);
-    if (model.detector == "hog") return opencv::make_hog({.library = hog_module()}, 1);
+    if (model.detector == "hog") return opencv::make_hog({.library = hog_module()});
     return stream_failure(restart::StreamErrorCode::model_error, "there is no detector of that name");
   };
 }

@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <cmath>
 
-extern "C" int weir_hog_people(const unsigned char* rgb, int width, int height, int threads, WeirHogPerson* people,
+extern "C" int weir_hog_people(const unsigned char* rgb, int width, int height, WeirHogPerson* people,
                                int people_max) try {
   static const auto hog = [] {
+    // Once: OpenCV builds its pool of threads anew with every call, under the feet of those who are using it.
+    cv::setNumThreads(1);
     cv::HOGDescriptor made;
     made.setSVMDetector(cv::HOGDescriptor::getDefaultPeopleDetector());
     return made;
   }();
   if (width < hog.winSize.width || height < hog.winSize.height) return 0;
-  cv::setNumThreads(threads);
   // Gradients do not care for the order of colours.
   const cv::Mat picture(height, width, CV_8UC3, const_cast<unsigned char*>(rgb));
   std::vector<cv::Rect> boxes;

@@ -3,7 +3,7 @@
 // Slow and less sure than a network: for machines where no model can be had. It knows only the label `person`, upright
 // and at least about 100 pixels high; its score is the logistic of the distance from the deciding plane, 0.5 and more.
 // OpenCV is loaded with a module of its own, so that nobody else carries it.
-// A detector belongs to its inference thread; the number of threads is OpenCV's, one for the process.
+// A detector belongs to its inference thread, and computes on no other.
 #pragma once
 
 #include "weir/ports/detector.hpp"
@@ -12,6 +12,6 @@
 namespace weir::opencv {
 
 // `files.library` is the module weir-hog.so.
-Result<std::unique_ptr<Detector>> make_hog(const ModelFiles& files, int threads);
+Result<std::unique_ptr<Detector>> make_hog(const ModelFiles& files);
 
 }  // namespace weir::opencv
