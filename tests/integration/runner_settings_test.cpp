@@ -66,5 +66,22 @@ TEST(RunnerSettings, AnotherAddressAndAnotherTtl_TakeEffectAtOnce_AndNoCameraIsT
   EXPECT_TRUE(eventually(5s, [&] { return fleet.owner_of("cam-1").empty(); })) << runner.log();
 }
 
+TEST(RunnerSettings, SecretsOfTheEnvironment_DoNotReachWorkers) {
+  if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
+  const std::vector<std::string> secrets = {"API_KEY", "DATABASE_URL", "PGPASSWORD", "WEIR_TOKEN"};
+  RunnerFleet fleet(FleetOptions{.cameras = 1});
+  for (const std::string& name : secrets) ::setenv(name.c_str(), "", 1);
+  Runner& runner = fleet.add("r1");
+  for (const std::string& name : secrets) ::unsetenv(name.c_str());
+  ASSERT_TRUE(eventually(20s, [&] { return runner.has_worker_up() && !runner.workers().empty(); })) << runner.log();
+  auto environment = [](int pid) { return '\0' + text_in_file(fmt::format("/proc/{}/environ", pid)); };
+  const std::string given = environment(runner.parent()), passed_on = environment(runner.workers().front());
+  for (const std::string& name : secrets) {
+    std::string entry = '\0' + name + '=';
+    EXPECT_NE(given.find(entry), given.npos) << name;
+    EXPECT_EQ(passed_on.find(entry), passed_on.npos) << name;
+  }
+}
+
 }  // namespace
 }  // namespace weir::test

@@ -154,8 +154,10 @@ asio::awaitable<void> Manager::run_worker(StartWorker order) {
 
 asio::awaitable<Status> Manager::bring_up(WorkerPtr worker, StartWorker order) {
   while (bus_token_.empty() && !code_ && !worker->killed) co_await clock_.wait(20ms);
-  Program program{.path = settings_.worker_program, .arguments = {"shard", "--config", "/dev/fd/3", "--lifeline-fd", "0"},
-                  .nice = 5, .unset = {"API_KEY", "DATABASE_URL"}};  // it reads what strangers send
+  Program program{.path = settings_.worker_program,
+                  .arguments = {"shard", "--config", "/dev/fd/3", "--lifeline-fd", "0"},
+                  .nice = 5,
+                  .unset = {"API_KEY", "DATABASE_URL", "PGPASSWORD", "WEIR_TOKEN"}};  // it reads what strangers send
   program.arguments.insert(program.arguments.end(), settings_.worker_arguments.begin(), settings_.worker_arguments.end());
   worker->bus_told = bus_changes_;
   program.document = Secret(json::to_text(shard_document(order)));
