@@ -119,4 +119,21 @@ TEST(Migration, PostgresDatabaseOfAnOlderWeir_IsBroughtUpToDate) {
   expect_usable(io, **store, **store, **store);
 }
 
+TEST(PostgresStore, SchemaThatTheUrlNames_IsTheOneThatIsUsed) {
+  auto server = PostgresServer::shared();
+  SKIP_WITHOUT_POSTGRES(server);
+  auto url = (*server)->new_database();
+  ASSERT_TRUE(url);
+  postgres::Connection beside(*url, 2s, 2s);
+  beside.script("CREATE SCHEMA apart", 2s);
+  std::string options = (url->find('?') == url->npos ? "?" : "&") + std::string("options=-csearch_path%3Dapart");
+  auto store = postgres::PostgresStore::open({Secret(*url + options)});
+  ASSERT_TRUE(store) << store.error().message;
+  boost::asio::io_context io;
+  auto added = run(io, (*store)->add_tenant({TenantId::trusted("t1"), "One"}));
+  ASSERT_TRUE(added) << added.error().message;
+  EXPECT_EQ(beside.script("SELECT tenant_id FROM apart.tenants", 2s).text(0, 0), "t1");
+  EXPECT_THROW(beside.script("SELECT FROM public.tenants", 2s), postgres::PgFailure);
+}
+
 }  // namespace weir::test

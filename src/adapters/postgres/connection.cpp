@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include <charconv>
+#include <cstdlib>
 
 namespace weir::postgres {
 
@@ -45,17 +46,33 @@ std::int64_t Rows::integer(int row, int column) const {
 }
 double Rows::number(int row, int column) const { return std::strtod(text(row, column).c_str(), nullptr); }
 
+namespace {
+
+// The options that the URL gives to the server, or else the environment, as libpq would read them.
+std::string given_options(const std::string& url) {
+  const char* otherwise = std::getenv("PGOPTIONS");
+  std::string given = otherwise != nullptr ? otherwise : "";
+  PQconninfoOption* parsed = PQconninfoParse(url.c_str(), nullptr);
+  for (PQconninfoOption* each = parsed; each != nullptr && each->keyword != nullptr; ++each)
+    if (each->keyword == std::string_view("options") && each->val != nullptr) given = each->val;
+  PQconninfoFree(parsed);
+  return given;
+}
+
+}  // namespace
+
 Connection::Connection(const std::string& url, Duration connect_timeout, Duration statement_timeout)
     : answer_timeout_(statement_timeout + 200ms) {
   auto whole_seconds = std::max<std::int64_t>(2, std::chrono::ceil<std::chrono::seconds>(connect_timeout).count());
   std::string timeout = std::to_string(whole_seconds);
+  // Of two that say the same the later one counts.
   std::string options = fmt::format(
-      "-c statement_timeout={0}ms -c lock_timeout={0}ms -c idle_in_transaction_session_timeout=2000ms "
+      "{1} -c statement_timeout={0}ms -c lock_timeout={0}ms -c idle_in_transaction_session_timeout=2000ms "
       "-c synchronous_commit=on -c client_min_messages=warning -c plan_cache_mode=force_generic_plan "
       // Every statement finds its rows by key. Compiling such plans, or planning them for the empty tables of a new
       // installation, costs a thousand times what they do.
       "-c jit=off -c enable_seqscan=off",
-      statement_timeout / 1ms);
+      statement_timeout / 1ms, given_options(url));
   const char* keys[] = {"dbname", "connect_timeout", "options", "application_name", "keepalives_idle",
                         "client_encoding", nullptr};
   const char* values[] = {url.c_str(), timeout.c_str(), options.c_str(), "weir", "5", "UTF8", nullptr};
