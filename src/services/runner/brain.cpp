@@ -421,7 +421,10 @@ void Brain::on(const Told& event) {
         camera.on = 0;
         camera.lost = false;
         camera.silence_asked.reset();
-        if (auto last = event.last_capture.find(item.camera); last != event.last_capture.end()) camera.after = last->second;
+        // What it said last may be from before another's turn, of which no store that lost commits knows.
+        if (auto last = event.last_capture.find(item.camera);
+            last != event.last_capture.end() && last->second >= camera.granted_at)
+          camera.after = last->second;
         break;
       case Message::drain: break;
     }

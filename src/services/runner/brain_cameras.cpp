@@ -20,7 +20,8 @@ void Brain::feed(Camera& camera, const lease::HolderEvent& event) {
       if (new_grant) {
         camera.paid = camera.streamed = camera.joined = false;
         camera.pay_at = {};
-        camera.after.reset();  // others may have spoken since
+        camera.after.reset();
+        camera.granted_at = moment_.wall;
         camera.handed_over.reset();
       }
       // What may be adopted is said once; it is kept until a worker was told.

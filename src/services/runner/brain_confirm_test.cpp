@@ -117,6 +117,27 @@ TEST(Brain, AnAddWhoseWorkerEndedBeforeItsAnswer_MayHaveBeenSpokenUnder) {
   EXPECT_FALSE(activated->after) << "nobody knows up to when blue has spoken";
 }
 
+TEST(Brain, WhatWasSaidBeforeANewGrant_DoesNotCountForWhoSpeaksUnderIt) {
+  Bench bench({.spare = false});
+  bench.list(cameras(1));
+  bench.pass(1s);
+  bench.greens_get_ready = false;
+  bench.feed(BinaryChanged{});
+  bench.processes.at(bench.speaker("c00")).said = WallTime(bench.now.time_since_epoch());
+  bench.pass(1s);
+  ASSERT_TRUE(bench.processes.rbegin()->second.standby);
+  lease::Version grant = bench.rows.begin()->second.grant;
+  bench.new_epoch = true;
+  bench.pass(3s);
+  ASSERT_GT(bench.rows.begin()->second.grant, grant);
+  bench.told.clear();
+  bench.processes.rbegin()->second.ready = true;
+  bench.pass(3s);
+  auto activated = std::ranges::find(bench.told, Message::activate, &Bench::Told::what);
+  ASSERT_NE(activated, bench.told.end());
+  EXPECT_FALSE(activated->after) << "another runner may have spoken between blue's last word and the grant";
+}
+
 TEST(Brain, AChangeThatDidNotReachItsWorker_IsToldAgain) {
   Bench bench;
   bench.list(cameras(1));

@@ -43,6 +43,7 @@ class Bench {
     bool up = false, alive = true, standby = false, answers = true, ready = true;
     bool confirms = true;  // otherwise it obeys, and its answer is lost
     std::optional<Message> slow = {};  // what it obeys without an answer so far
+    std::optional<WallTime> said = {};  // its last word, where that is not of this moment
     std::map<CameraId, lease::Version> speaks;
     std::set<CameraId> sources;
     std::set<CameraId> blind = {};  // of these it gets no pictures
@@ -165,6 +166,11 @@ class Bench {
           out.outcome = lease::Outcome::lost;
           break;
         }
+        if (std::exchange(new_epoch, false)) {
+          row = {"r1", {++counter}, {counter}};
+          out.outcome = lease::Outcome::granted;
+          break;
+        }
         out.outcome = question.ask.rotate ? lease::Outcome::rotated : lease::Outcome::renewed;
         if (question.ask.rotate) row.version = {++counter};
         break;
@@ -219,7 +225,7 @@ class Bench {
       } else if (tell.what != Message::drain) {
         process.speaks.erase(item.camera);
         if (tell.what != Message::silence) process.sources.erase(item.camera);
-        answer.last_capture[item.camera] = WallTime(now.time_since_epoch());
+        answer.last_capture[item.camera] = process.said.value_or(WallTime(now.time_since_epoch()));
       }
     }
     bool obeyed = answer.ok;
@@ -241,6 +247,7 @@ class Bench {
 
  public:
   bool keep_unreachable = false;
+  bool new_epoch = false;  // since the last renewal: it ends the tenure
   std::int64_t counter = 100;
 };
 

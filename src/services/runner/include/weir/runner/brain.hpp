@@ -254,6 +254,7 @@ class Brain {
     Instant retry_at{};
     std::optional<Instant> silence_asked = {};
     std::optional<WallTime> after = {};
+    WallTime granted_at{};                    // up to here others may have spoken
     bool leaving = false;                     // drained away
     bool lost = false;                        // its worker must be told
     bool elsewhere = false;                   // another runner has it, as far as was heard
