@@ -12,7 +12,9 @@ Facts facts_for(Rows& rows, const LeaseRow& row, const Batch& batch, const Ask& 
     facts.cordoned = rows.cordoned(runner);
     facts.avoided = rows.avoided(row.camera, runner, now);
   }
-  if (facts.avoided || ask.avoid) facts.other_eligible = rows.other_eligible(row.camera, runner, now);
+  // The one dear question, which counts the leases of the fleet: not for somebody who has nothing to let go.
+  bool lets_go = ask.avoid && row.owner == batch.owner && row.version == ask.version.value_or(row.version);
+  if (facts.avoided || lets_go) facts.other_eligible = rows.other_eligible(row.camera, runner, now);
   return facts;
 }
 

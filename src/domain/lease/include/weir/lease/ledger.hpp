@@ -21,7 +21,7 @@ class Rows {
   virtual bool boot_dead(const Owner& owner) = 0;
   virtual bool cordoned(const RunnerId& runner) = 0;
   virtual bool avoided(const CameraId& camera, const RunnerId& runner, LeaseTime now) = 0;
-  // Another live, uncordoned runner with room, without an `avoid` for this camera.
+  // Another live, uncordoned runner with room, without an `avoid` for this camera. Dear.
   virtual bool other_eligible(const CameraId& camera, const RunnerId& runner, LeaseTime now) = 0;
   virtual void add_avoid(const CameraId& camera, const RunnerId& runner, LeaseTime now) = 0;
   // After a new epoch: tokens that lost commits had given away must not be given again.
