@@ -17,6 +17,7 @@ namespace asio = boost::asio;
 namespace {
 constexpr int kPageEvents = 1000;
 constexpr size_t kSendBytes = 64 << 10;     // what a slow client must take within the server's write time-out
+constexpr int kReadsAtOnce = 4;             // of all that are behind
 constexpr Duration kGather = 4ms;           // appends that come close together share a read
 constexpr Duration kLookMax = 200ms;        // for events that another control plane appended
 constexpr Duration kAway = 250ms;           // before the store is asked again
@@ -153,8 +154,45 @@ EventFeed::PagePtr EventFeed::next_page(std::int64_t at) const {
   return found == window_.end() ? nullptr : *found;
 }
 
+class EventFeed::Turn {
+ public:
+  Turn(EventFeed& feed, const asio::any_io_executor& on)
+      : feed_(feed), place_(feed.waiting_.emplace(feed.waiting_.end(), on, asio::steady_timer::time_point::max())) {}
+  // However it ended, in the queue or after a read: whoever is next may come.
+  ~Turn() {
+    if (here_) --feed_.reads_;
+    else feed_.waiting_.erase(place_);
+    feed_.call_next();
+  }
+  Turn(const Turn&) = delete;
+
+  asio::awaitable<void> come() {
+    while (feed_.reads_ == kReadsAtOnce || place_ != feed_.waiting_.begin())
+      co_await place_->async_wait(asio::as_tuple(asio::use_awaitable));
+    feed_.waiting_.erase(place_);
+    here_ = true;
+    ++feed_.reads_;
+    feed_.call_next();
+  }
+
+ private:
+  EventFeed& feed_;
+  std::list<asio::steady_timer>::iterator place_;
+  bool here_ = false;
+};
+
+void EventFeed::call_next() {
+  if (reads_ < kReadsAtOnce && !waiting_.empty()) waiting_.front().cancel();
+}
+
+asio::awaitable<Result<EventPage>> EventFeed::read_behind(std::int64_t after, int limit) {
+  Turn turn(*this, co_await asio::this_coro::executor);
+  co_await turn.come();
+  co_return co_await log_.read(after, limit);
+}
+
 asio::awaitable<Result<EventFeed::PagePtr>> EventFeed::catch_up(Listener& listener) {
-  CO_TRY(read, co_await log_.read(listener.after.sequence, kPageEvents / 2));
+  CO_TRY(read, co_await read_behind(listener.after.sequence, kPageEvents / 2));
   if (read.forgotten_to > listener.after.sequence) {
     listener.gap = "events after the last one received are no longer kept";
     listener.after.sequence = read.forgotten_to;

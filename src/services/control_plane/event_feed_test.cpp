@@ -144,6 +144,21 @@ TEST_F(Feed, AppendsOfThisProcess_AreHandedOnWithinMilliseconds_OthersWithinAPol
   EXPECT_EQ(sink.events(), 2);
 }
 
+TEST_F(Feed, ListenersWhoAreBehind_ReadAFewAtATime_AndAllArrive_ThoughSomeLeave) {
+  store(40);
+  pass();
+  store_.page_events_max = 10;
+  store_.read_takes = [this] { return clock_.wait(20ms); };
+  std::vector<Sink*> sinks;
+  for (int i = 0; i < 30; ++i) listen(*sinks.emplace_back(&new_sink()), listener());
+  pass(50ms);
+  for (size_t i : {2, 15, 29}) stops_.at(stops_.size() - 30 + i)->emit(asio::cancellation_type::all);
+  pass(10s);
+  for (size_t i = 0; i < sinks.size(); ++i) EXPECT_TRUE(sinks[i]->ended || sinks[i]->events() == 40) << i;
+  EXPECT_EQ(std::ranges::count_if(sinks, [](Sink* sink) { return sink->ended; }), 3);
+  EXPECT_LE(store_.reads_most, 5) << "four of them, and the feed's own reader";
+}
+
 TEST_F(Feed, ASlowListener_IsCutOffWithTheReason_AndOthersAreNotAffected) {
   Sink &slow = new_sink(), &quick = new_sink();
   listen(slow, listener());

@@ -129,7 +129,7 @@ Reply list_events(Plane& plane, const net::Request& request, const Caller& calle
   bool at_end = false;
   auto full = [&] { return found == page.limit || items.size() >= kEventPageBytes; };
   for (int reads = 0; !at_end && !full() && reads < kReadsMax; ++reads) {
-    CO_TRY(read, co_await plane.events.read(begin.after.sequence, kLimitMax));
+    CO_TRY(read, co_await plane.feed.read_behind(begin.after.sequence, kLimitMax));
     for (const StoredEvent& event : read.events) {
       begin.after.sequence = event.sequence;
       if ((!caller.tenant.empty() && event.tenant != caller.tenant) || !pattern.matches(event.routing_key)) continue;

@@ -15,6 +15,11 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
  public:
   template <class T>
   using Answer = boost::asio::awaitable<Result<T>>;
+  struct UnderWay {
+    explicit UnderWay(ScriptedStore& at) : store(at) { store.reads_most = std::max(store.reads_most, ++store.reads); }
+    ~UnderWay() { --store.reads; }
+    ScriptedStore& store;
+  };
 
   std::function<Result<std::vector<lease::Answer>>(const lease::Batch&)> on_apply;
   std::function<Result<TickReport>()> on_tick;
@@ -31,6 +36,8 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   int announce_failures = 0;                         // steps that fail before one succeeds
   EventPlace last_event = {1, 0};
   std::int64_t forgotten_to = 0;
+  std::function<boost::asio::awaitable<void>()> read_takes;  // the time of a read of events
+  int reads = 0, reads_most = 0;      // at once
   int page_events_max = INT_MAX;      // a page ends there, whatever was asked for
   std::vector<CameraRecord> cameras;  // in the order of their ids
   bool cameras_readable = true;
@@ -67,6 +74,8 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
     co_return ok();
   }
   Answer<EventPage> read(std::int64_t after, int limit) override {
+    UnderWay read(*this);
+    if (read_takes) co_await read_takes();
     if (!up) co_return missing<EventPage>();
     EventPage page{{}, std::max(after, last_event.sequence), forgotten_to, last_event.epoch};
     for (const StoredEvent& event : stored) {

@@ -2,8 +2,8 @@
 //
 // One reader follows the log's end, woken by appends of this control plane and looking by itself for those of others,
 // and turns each page into the text that is sent, once. The last few megabytes of pages are the window. A subscriber
-// that resumes further back reads the log by itself until it has reached the window; one that was there already and
-// falls out of it is too slow and is cut off with a reason. Nobody is sent an event twice or out of order on one
+// that resumes further back reads the log by itself until it has reached the window, a few of them at a time, so that
+// the store has time for others; one that was there already and falls out of it is too slow and is cut off with a reason. Nobody is sent an event twice or out of order on one
 // stream, and where something was forgotten before it could be sent, a `gap` frame says so.
 // Nothing is read while nobody listens or watches. Loop thread only.
 #pragma once
@@ -18,6 +18,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 
@@ -58,6 +59,8 @@ class EventFeed {
   boost::asio::awaitable<void> run();
   // Sends what the listener asked for, until it is cut off or gone.
   boost::asio::awaitable<void> serve(Listener listener, net::EventStream& out);
+  // A page of the log for somebody who is behind, when it is their turn.
+  boost::asio::awaitable<Result<EventPage>> read_behind(std::int64_t after, int limit);
 
  private:
   struct Frame {
@@ -73,12 +76,14 @@ class EventFeed {
   };
   using PagePtr = std::shared_ptr<const Page>;
   class Attendance;
+  class Turn;
 
   PagePtr page_of(std::int64_t after, EventPage read) const;
   boost::asio::awaitable<bool> read_on();
   void restart(std::int64_t epoch, std::int64_t at);
   std::int64_t window_begin() const { return window_.empty() ? at_ : window_.front()->after; }
   PagePtr next_page(std::int64_t at) const;
+  void call_next();
   boost::asio::awaitable<Result<PagePtr>> catch_up(Listener& listener);
   boost::asio::awaitable<Status> deliver(Listener& listener, const Page& page, net::EventStream& out);
   boost::asio::awaitable<void> serve_pages(Listener& listener, net::EventStream& out);
@@ -96,6 +101,8 @@ class EventFeed {
   std::deque<PagePtr> window_;
   size_t held_bytes_ = 0;
   int listeners_ = 0;
+  int reads_ = 0;                // of those who are behind
+  std::list<boost::asio::steady_timer> waiting_;  // for their turn, in the order in which they came
   bool woken_ = false;
   Signal wake_reader_, wake_listeners_;
 };
