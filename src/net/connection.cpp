@@ -183,12 +183,14 @@ void Connection::enter(Phase phase, Duration limit) {
   deadline_ = shared_->clock.now() + limit;
 }
 
-void Connection::tend(Instant now) {
+void Connection::tend(Instant now, bool crowded) {
   if (phase_ == Phase::streaming) {
     if (events_) events_->tend(now);
     return;
   }
-  if (now < deadline_) return;
+  const ServerLimits& limits = shared_->limits;
+  bool hurried = crowded && phase_ == Phase::idle && limits.idle_when_full < limits.idle_timeout;
+  if (now < (hurried ? deadline_ - limits.idle_timeout + limits.idle_when_full : deadline_)) return;
   error_code ignored;
   if (phase_ == Phase::reading) {
     timed_out_ = true;  // the pending read fails, and its coroutine answers 408

@@ -52,8 +52,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   ~Connection();
   void start(Mode mode);
 
-  // Acts on a deadline that has passed; keeps event streams alive.
-  void tend(Instant now);
+  // Acts on a deadline that has passed; keeps event streams alive. `crowded`: others wait for its place.
+  void tend(Instant now, bool crowded);
   // The server stops: ends what can end at once.
   void wind_down();
   void close_hard();

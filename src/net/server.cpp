@@ -57,7 +57,7 @@ Error listen_error(std::string_view address, const error_code& failed) {
 
 // Coarse, and never coarser than a quarter of the shortest limit.
 Duration sweep_period(const ServerLimits& limits) {
-  Duration shortest = std::min({limits.read_timeout, limits.idle_timeout, limits.write_timeout});
+  Duration shortest = std::min({limits.read_timeout, limits.idle_timeout, limits.idle_when_full, limits.write_timeout});
   return std::clamp(shortest / 4, kSweepMin, kSweepMax);
 }
 }  // namespace
@@ -77,6 +77,7 @@ struct HttpServer::State : ServerShared {
 
   std::vector<std::shared_ptr<tcp::acceptor>> acceptors;
   Instant hard_end = Instant::max();  // when what still runs is cut off
+  bool crowded = false;               // somebody was refused since the last sweep
   LogLimit refusals{5s};
 };
 
@@ -155,6 +156,7 @@ asio::awaitable<void> HttpServer::State::accept_loop(std::shared_ptr<State> self
 
 void HttpServer::State::take(const std::shared_ptr<State>& self, tcp::socket socket) {
   bool full = open.size() >= limits.connections_max;
+  crowded |= full;
   if (full)
     if (auto left_out = refusals.due(clock.now()))
       log::warn("http.full", "there are too many connections: further ones are refused")
@@ -174,7 +176,8 @@ asio::awaitable<void> HttpServer::State::sweep_loop(std::shared_ptr<State> self)
     co_await self->clock.wait_until(next);
     if (self->abandoned) co_return;
     Instant now = self->clock.now();
-    for (size_t i = 0; i < self->open.size(); ++i) self->open[i]->tend(now);
+    bool crowded = std::exchange(self->crowded, false);
+    for (size_t i = 0; i < self->open.size(); ++i) self->open[i]->tend(now, crowded);
     if (now < self->hard_end) continue;
     self->hard_end = Instant::max();
     self->for_each(&Connection::close_hard);

@@ -2,6 +2,7 @@
 #include "log_lines.hpp"
 #include "request_parser.hpp"
 #include "server_testing.hpp"
+#include "stall.hpp"
 
 #include <gtest/gtest.h>
 
@@ -164,6 +165,21 @@ TEST(HttpServer, ConnectionsOverLimit_Answer503_AndClose) {
   RawClient fourth(server.port());
   fourth.send(get("/ok"));
   EXPECT_EQ(status_of(fourth.read_answer()), 200);
+}
+
+TEST(HttpServer, WhoIsRefused_GetsThePlaceOfWhoAsksNothing) {
+  Usual server({.connections_max = 2, .idle_when_full = 100ms});
+  RawClient idle(server.port()), stranger(server.port());
+  idle.send(get("/ok"));
+  EXPECT_EQ(status_of(idle.read_answer()), 200);
+  EXPECT_TRUE(server.eventually([&] { return server.server->connections() == 2; }));
+  EXPECT_TRUE(test::eventually(10s, [&] {
+    RawClient another(server.port());
+    another.send(get("/ok"));
+    return status_of(another.read_answer()) == 200;
+  }));
+  EXPECT_TRUE(idle.closed());
+  EXPECT_TRUE(stranger.closed());
 }
 
 TEST(HttpServer, BodyOfAnotherType_Answers415) {

@@ -21,6 +21,7 @@ struct ServerLimits {
   size_t connections_max = 20'000;
   Duration read_timeout = 15s;    // from the first byte of a request to its last
   Duration idle_timeout = 75s;    // between requests
+  Duration idle_when_full = 5s;   // the same, while others are refused
   Duration write_timeout = 15s;   // for one answer, or one event of a stream
   friend bool operator==(const ServerLimits&, const ServerLimits&) = default;
 };
