@@ -10,6 +10,16 @@ namespace weir {
 
 namespace asio = boost::asio;
 
+namespace {
+template <class Jobs>
+void fail_closed(Jobs& jobs) {
+  for (Job& job : jobs) {
+    job.fail({Errc::unavailable, "store_closed", "the store is shut down"});
+    job.done();
+  }
+}
+}  // namespace
+
 asio::awaitable<void> JobQueue::submit(Job job) {
   auto initiate = [this, &job](auto handler) {
     // The executor's outstanding work keeps the loop alive until the job has ended.
@@ -47,6 +57,17 @@ std::vector<Job> JobQueue::take(size_t most, Duration patience) {
   return taken;
 }
 
+void JobQueue::put_back(std::vector<Job> jobs) {
+  std::unique_lock lock(mutex_);
+  if (!closed_) {
+    for (auto job = jobs.rbegin(); job != jobs.rend(); ++job)
+      jobs_[static_cast<size_t>(job->turn)].push_front(std::move(*job));
+    return;
+  }
+  lock.unlock();
+  fail_closed(jobs);
+}
+
 void JobQueue::expire() {
   std::unique_lock lock(mutex_);
   std::vector<Job> late = take_late();
@@ -81,11 +102,7 @@ void JobQueue::close() {
     left.swap(jobs_);
   }
   arrived_.notify_all();
-  for (std::deque<Job>& waiting : left)
-    for (Job& job : waiting) {
-      job.fail({Errc::unavailable, "store_closed", "the store is shut down"});
-      job.done();
-    }
+  for (std::deque<Job>& waiting : left) fail_closed(waiting);
 }
 
 bool JobQueue::closed() const {

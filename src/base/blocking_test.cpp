@@ -53,6 +53,25 @@ TEST(JobQueue, TicksRunFirst_ThenLeases_ThenTheRest_EachInOrder) {
   EXPECT_EQ(rig.results, std::vector<std::string>(6, "done"));
 }
 
+TEST(JobQueue, WhatIsPutBack_IsNextOfItsTurn_AndFailsWhenTheQueueIsClosed) {
+  Rig rig;
+  for (int n = 1; n <= 3; ++n) rig.spawn(n);
+  rig.io.poll();
+  std::vector<Job> taken = rig.queue.take(2, 1s);
+  rig.spawn(4, Turn::lease);
+  rig.io.restart();
+  rig.io.poll();
+  rig.queue.put_back(std::move(taken));
+  rig.run_jobs(rig.queue.take(3, 1s));
+  EXPECT_EQ(rig.ran, (std::vector<int>{4, 1, 2}));
+  taken = rig.queue.take(1, 1s);
+  rig.queue.close();
+  rig.queue.put_back(std::move(taken));
+  rig.io.restart();
+  rig.io.poll();
+  EXPECT_EQ(rig.results, (std::vector<std::string>{"done", "done", "done", "store_closed"}));
+}
+
 TEST(JobQueue, FullQueue_FailsAtOnce) {
   Rig rig;
   for (int n = 0; n < 5; ++n) rig.spawn(n);

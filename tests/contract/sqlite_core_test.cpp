@@ -100,4 +100,31 @@ TEST(SqliteStore, EventsThatDoNotFit_TakeNoRenewalWithThem) {
   EXPECT_EQ(renewed, kRounds);
 }
 
+TEST(SqliteStore, MountainsOfEvents_HoldUpNoRenewal) {
+  Stores stores(Kind::sqlite);
+  stores.furnish(1);
+  lease::Answer held = stores.ask(lease::Operation::acquire, owner("r1"), {.camera = cam(1), .key = "k"});
+  ASSERT_EQ(held.outcome, lease::Outcome::granted);
+  Instant told{}, asked{}, renewed{};
+  auto tell = [&](int n) -> boost::asio::awaitable<void> {
+    std::vector<Announcement> news;
+    for (int i = 0; i < 4096; ++i)
+      news.push_back({TenantId::trusted("t1"), "camera.created.t1.s1.c1", fmt::format("{}-{}", n, i), "{}"});
+    co_await stores.events->announce(std::move(news));
+    told = boot_now();
+  };
+  auto renew = [&]() -> boost::asio::awaitable<void> {
+    lease::Batch batch{lease::Operation::renew, owner("r1"), 10s, {{.camera = cam(1), .version = held.version}}};
+    asked = boot_now();
+    auto said = co_await stores.leases->apply(std::move(batch));
+    EXPECT_TRUE(said && said->front().outcome == lease::Outcome::renewed);
+    renewed = boot_now();
+  };
+  for (int n = 0; n < 60; ++n) boost::asio::co_spawn(stores.io, tell(n), boost::asio::detached);
+  boost::asio::co_spawn(stores.io, renew(), boost::asio::detached);
+  stores.io.restart();
+  stores.io.run();
+  EXPECT_LT(renewed - asked, (told - asked) * 3 / 4) << "a renewal waits for a slice of the other work, not for all of it";
+}
+
 }  // namespace weir::test

@@ -20,6 +20,7 @@ namespace weir::sqlite {
 namespace {
 constexpr size_t kQueueMax = 20'000;
 constexpr size_t kGroupMax = 512;
+constexpr Duration kSlice = 100ms;  // of other work, before leases have their turn again
 
 // Held for the life of the store. The kernel lets go of it when the process dies, however it dies.
 class FolderLock {
@@ -85,7 +86,7 @@ struct SqliteStore::State {
 
   void write_loop();
   void read_loop();
-  bool attempt(std::span<Job> jobs);
+  std::optional<size_t> attempt(std::span<Job> jobs);
   void run_group(std::vector<Job>& jobs);
   void publish();
 
@@ -118,12 +119,16 @@ void SqliteStore::State::publish() {
   if (!failing) last_turn = boot_now().time_since_epoch().count();
 }
 
-// All of them or none.
-bool SqliteStore::State::attempt(std::span<Job> jobs) {
+// All that are begun, or none: how many those are. Leases are, however long it takes.
+std::optional<size_t> SqliteStore::State::attempt(std::span<Job> jobs) {
+  size_t begun = 0;
   try {
     core->begin();
     if (failing) hold |= core->tick();  // so that something is written, which shows whether that can be done again
+    const Instant enough = boot_now() + kSlice;
     for (Job& job : jobs) {
+      if (begun > 0 && job.turn == Turn::usual && boot_now() >= enough) break;
+      ++begun;
       core->mark_job();
       try {
         job.work();
@@ -137,7 +142,7 @@ bool SqliteStore::State::attempt(std::span<Job> jobs) {
       failing = false;
       written = boot_now();
     }
-    return true;
+    return begun;
   } catch (const std::exception& failure) {
     failing = true;
     hold = false;
@@ -149,21 +154,25 @@ bool SqliteStore::State::attempt(std::span<Job> jobs) {
       // The next BEGIN fails then too, and is logged.
     }
     for (Job& job : jobs) job.fail(store_failed(failure));
-    return false;
+    return {};
   }
 }
 
-// All that waited while the last commit was flushed shares the next one. On a disk that is full leases, which stand first
+// All that waited while the last commit was flushed shares the next one; what takes longer waits for another, so that
+// its length never is a lease's. On a disk that is full leases, which stand first
 // and are small, may still fit where events do not; it is not tried where that took long to see.
 void SqliteStore::State::run_group(std::vector<Job>& jobs) {
   Instant begin = boot_now();
   bool failed_before = failing;
   auto leases = std::ranges::count_if(jobs, [](const Job& job) { return job.turn == Turn::lease; });
   bool mixed = leases > 0 && std::cmp_less(leases, jobs.size());
-  bool all = attempt(jobs);
-  if (!all && mixed && boot_now() - begin < 500ms) attempt(std::span(jobs).first(static_cast<size_t>(leases)));
-  if (all && failed_before && !failing && recoveries.due(boot_now()))
+  auto begun = attempt(jobs);
+  if (!begun && mixed && boot_now() - begin < 500ms) attempt(std::span(jobs).first(static_cast<size_t>(leases)));
+  if (begun && failed_before && !failing && recoveries.due(boot_now()))
     log::info("store.writes_again", "the store can be written to");
+  auto later = jobs.begin() + static_cast<std::ptrdiff_t>(begun.value_or(jobs.size()));
+  writes.put_back({std::move_iterator(later), std::move_iterator(jobs.end())});
+  jobs.erase(later, jobs.end());
   for (Job& job : jobs) job.done();
 }
 

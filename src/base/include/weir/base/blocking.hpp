@@ -43,6 +43,8 @@ class JobQueue {
   boost::asio::awaitable<void> submit(Job job);
   // Waits for at least one job or `patience`; takes up to `most`. Empty when there was none.
   std::vector<Job> take(size_t most, Duration patience);
+  // For whoever took more than there was time for: these are the next of their turn again.
+  void put_back(std::vector<Job> jobs);
   // Fails what has waited for too long; also where the thread that should take it hangs. Any thread, now and then.
   void expire();
   void close();
