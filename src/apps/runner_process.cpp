@@ -22,6 +22,8 @@ namespace {
 
 constexpr Duration kLookEvery = 500ms;
 constexpr Duration kCalm = 60s;  // whoever ran this long is started again at once
+// What a shell may hold for a runner of another control plane: here the key is refused, and every camera is taken.
+const std::vector<std::string> kOfAnotherRunner = {"API_KEY", "RUNNER_SITE", "RUNNER_TENANT"};
 
 }  // namespace
 
@@ -56,7 +58,7 @@ asio::awaitable<void> RunnerProcess::look() {
 asio::awaitable<void> RunnerProcess::run() {
   for (int failures = 0; !stopping_;) {
     Instant started = clock_.now();
-    Program program{.path = posix::self_path(), .arguments = arguments_};
+    Program program{.path = posix::self_path(), .arguments = arguments_, .unset = kOfAnotherRunner};
     program.arguments.push_back("--lifeline");
     auto child = host_.start(program);
     if (!child) {

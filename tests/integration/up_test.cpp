@@ -336,6 +336,18 @@ TEST_F(WeirUpProcess, EverySettingInAFile_IsNoObstacleToItsRunner) {
   EXPECT_EQ(up.err().find("runner.restarting"), std::string::npos) << up.err();
 }
 
+TEST_F(WeirUpProcess, AShellThatIsSetUpForAnotherRunner_DoesNotMisleadItsOwn) {
+  const std::vector<std::string> names = {"API_KEY", "RUNNER_SITE", "RUNNER_TENANT"};
+  for (const std::string& name : names) ::setenv(name.c_str(), "of-another-place", 1);
+  Up up(folder_, {});
+  for (const std::string& name : names) ::unsetenv(name.c_str());
+  ASSERT_TRUE(eventually(20s, [&] { return !url().empty() && ready() && heartbeats() > 0; })) << up.err();
+  std::vector<int> managers = up.children_with("--manager");
+  ASSERT_EQ(managers.size(), 1u);
+  std::string environment = '\0' + text_of(fmt::format("/proc/{}/environ", managers.front()));
+  for (const std::string& name : names) EXPECT_EQ(environment.find('\0' + name + '='), std::string::npos) << name;
+}
+
 TEST_F(WeirUpProcess, ReplacedByAnUpgrade_ItStartsItsRunnerAgain_FromTheNewProgram) {
   std::string bin = folder_.path() + "/bin", program = bin + "/weir";
   fs::create_directory(bin);
