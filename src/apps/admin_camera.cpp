@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 namespace weir::apps {
@@ -136,6 +137,7 @@ Result<int> camera_import(const Arguments& arguments) {
   TRY(lines, read_camera_file(text, file));
   TRY(api, Api::connect(arguments));
   json::array items;
+  std::signal(SIGPIPE, SIG_IGN);  // a reader who has seen enough, as `head`, ends the report and not the import
   ImportOptions options{.create = arguments.has("create"), .update = arguments.has("update")};
   auto counts = import_cameras(api, lines, options, [&](const Imported& one) {
     if (arguments.has("json")) {

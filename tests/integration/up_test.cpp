@@ -348,6 +348,30 @@ TEST_F(WeirUpProcess, AShellThatIsSetUpForAnotherRunner_DoesNotMisleadItsOwn) {
   for (const std::string& name : names) EXPECT_EQ(environment.find('\0' + name + '='), std::string::npos) << name;
 }
 
+TEST_F(WeirUpProcess, AnImportWhoseReaderHasLeft_IsCompleted_AndSaysThatItsReportWasLost) {
+  Up up(folder_, {});
+  ASSERT_TRUE(eventually(20s, [&] { return !url().empty() && ready(); })) << up.err();
+  std::string state = folder_.path() + "/state", file = folder_.path() + "/cameras.csv", err = folder_.path() + "/err";
+  std::ofstream(file) << "camera_uuid,tenant_id,site_id,rtsp_url\nc1,t1,s1,rtsp://127.0.0.1:1/x\n"
+                      << "c2,t1,s1,rtsp://127.0.0.1:1/x\nc3,t1,s1,rtsp://127.0.0.1:1/x\n";
+  int importing = ::fork();
+  if (importing == 0) {
+    int ends[2];
+    std::signal(SIGPIPE, SIG_DFL);
+    if (::pipe(ends) != 0 || ::dup2(ends[1], 1) < 0 || ::close(ends[0]) != 0) ::_exit(126);
+    ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), 2);
+    ::execl(WEIR_BINARY, WEIR_BINARY, "camera", "import", file.c_str(), "--create", "--state-dir", state.c_str(),
+            nullptr);
+    ::_exit(127);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(importing, &status, 0), importing);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+  EXPECT_EQ(text_of(err), "weir: cannot write to standard output: Broken pipe\n");
+  std::string cameras = ask("camera list");
+  for (const char* camera : {"c1 ", "c2 ", "c3 "}) EXPECT_NE(cameras.find(camera), std::string::npos) << cameras;
+}
+
 TEST_F(WeirUpProcess, ReplacedByAnUpgrade_ItStartsItsRunnerAgain_FromTheNewProgram) {
   std::string bin = folder_.path() + "/bin", program = bin + "/weir";
   fs::create_directory(bin);
