@@ -8,6 +8,9 @@
 
 #include "weir/base/log.hpp"
 
+#include <algorithm>
+#include <filesystem>
+
 namespace weir::apps {
 
 namespace {
@@ -23,7 +26,19 @@ std::string text_of(const Settings& settings, const SettingSpec& spec) {
   return "";
 }
 
+// The manager reads these again, at its start and later, and its standard input is another one.
+Status can_be_read_again(std::string_view option, const std::string& path) {
+  constexpr std::string_view inputs[] = {"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"};
+  std::error_code unknown;
+  bool passing = std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown);
+  if (passing || std::ranges::find(inputs, path) != std::end(inputs))
+    return usage_error(fmt::format("--{} {} is read again while the runner runs: give a file", option, path));
+  return ok();
+}
+
 Result<int> runner(const Arguments& arguments) {
+  TRY(config_stays, can_be_read_again("config", arguments.config_file().value_or("")));
+  TRY(token_stays, can_be_read_again("token-file", arguments.text("token-file")));
   TRY(settings, arguments.settings());
   TRY(logging, configure_logging(settings));
   std::string state_dir = settings.text("state_dir");

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -81,6 +85,22 @@ TEST(RunnerSettings, SecretsOfTheEnvironment_DoNotReachWorkers) {
     EXPECT_NE(given.find(entry), given.npos) << name;
     EXPECT_EQ(passed_on.find(entry), passed_on.npos) << name;
   }
+}
+
+TEST(RunnerSettings, WhatCannotBeReadAgain_IsRefused_BeforeAnythingStarts) {
+  TempDir folder;
+  std::string file = folder.path() + "/file", pipe = folder.path() + "/pipe", err = folder.path() + "/err";
+  std::ofstream(file) << "\n";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (std::string option : {"--config", "--token-file"})
+    for (const std::string& path : {std::string("-"), std::string("/dev/stdin"), pipe}) {
+      std::string command = fmt::format("timeout 10 '{}' runner --url http://127.0.0.1:1 --state-dir {}/r",
+                                        WEIR_BINARY, folder.path());
+      int status = std::system(fmt::format("{} {} {} <{} 2>{}", command, option, path, file, err).c_str());
+      EXPECT_EQ(WEXITSTATUS(status), 2) << option << " " << path;
+      EXPECT_EQ(text_in_file(err),
+                fmt::format("weir: {} {} is read again while the runner runs: give a file\n", option, path));
+    }
 }
 
 }  // namespace
