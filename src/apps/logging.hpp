@@ -1,11 +1,14 @@
-// How the programs log. Plain function; main thread only.
+// How the programs log. Plain functions; main thread only.
 #pragma once
 
 #include "weir/base/settings.hpp"
 
 namespace weir::apps {
 
-// Logs to stderr: readable on a terminal, JSON elsewhere.
+// Logs to stderr: readable on a terminal, JSON elsewhere. Where the file in log_dir takes nothing, says so and goes on:
+// a worker that is started again must not stay away because of a full disk.
 Status configure_logging(const Settings& settings);
+// An error where that file takes nothing: for what a person starts, who can name another folder.
+Status check_log_file(const Settings& settings);
 
 }  // namespace weir::apps
