@@ -22,8 +22,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 namespace weir::apps {
@@ -48,6 +50,13 @@ std::string text_in(const json::value& v, std::string_view name) {
   return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
 }
 
+// Those of this process, or nothing where that cannot be known. One that ended is among them until it is waited for.
+std::optional<std::vector<int>> children() {
+  std::ifstream file(fmt::format("/proc/self/task/{}/children", ::getpid()));
+  if (!file) return std::nullopt;
+  return std::vector<int>(std::istream_iterator<int>(file), {});
+}
+
 class Parent {
  public:
   Parent(const Settings& settings, const RunnerOptions& options, posix::RunLock lock)
@@ -58,6 +67,7 @@ class Parent {
       log::info("runner.will_found", "the runner before this one died here; its leases are released first");
       if (!send_will_now(*lock_.left_behind())) unsent_ = lock_.left_behind();
     }
+    foreign_ = children().value_or(std::vector<int>());
     Program program{.path = posix::self_path(), .arguments = own_arguments()};
     program.arguments.push_back("--manager");
     TRY(manager, host_.start(program));
@@ -81,7 +91,7 @@ class Parent {
     boost::system::error_code bad;
     lifeline_.assign(0, bad);
     if (bad) return;
-    lifeline_.async_wait(asio::posix::stream_descriptor::wait_read, [](const boost::system::error_code& cancelled) {
+    lifeline_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& cancelled) {
       if (cancelled) return;
       kill_everything_below();
       ::_exit(kExitParentGone);
@@ -121,15 +131,18 @@ class Parent {
     io_.stop();
   }
 
-  // Workers whose manager died are children of this process now, and theirs in turn.
-  static bool kill_everything_below() {
+  // Workers whose manager died are children of this process now, and theirs in turn. Whoever was a child before the
+  // manager was is the shell's that became this program: the reader of its log, or something else that runs beside it.
+  bool kill_everything_below() const {
     Instant until = boot_now() + 5s;
     for (;;) {
-      std::ifstream file(fmt::format("/proc/self/task/{}/children", ::getpid()));
-      for (int pid = 0; file >> pid;) ::kill(pid, SIGKILL);
+      auto own = children();
+      if (own) std::erase_if(*own, [&](int pid) { return std::ranges::find(foreign_, pid) != foreign_.end(); });
+      for (int pid : own.value_or(std::vector<int>())) ::kill(pid, SIGKILL);
       int ended = ::waitpid(-1, nullptr, WNOHANG);
       if (ended < 0 && errno == ECHILD) return true;
       if (ended > 0) continue;
+      if (own && own->empty() && !foreign_.empty()) return true;
       if (boot_now() > until) return false;
       ::usleep(2000);
     }
@@ -185,6 +198,7 @@ class Parent {
   posix::PosixHost host_{io_};
   Signals signals_{io_};
   asio::posix::stream_descriptor lifeline_{io_};
+  std::vector<int> foreign_;  // children that somebody else started, before this program was
   std::unique_ptr<Child> manager_;
   std::optional<Testament> testament_, unsent_;
   int code_ = 1;

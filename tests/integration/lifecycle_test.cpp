@@ -1,4 +1,5 @@
-// A control plane's life: it starts, answers, ends when told to, and comes back with what it knew.
+// A control plane's life: it starts, answers, ends when told to, and comes back with what it knew. And a runner's end.
+#include "fleet.hpp"
 #include "stall.hpp"
 #include "weir_process.hpp"
 
@@ -69,6 +70,28 @@ TEST(Lifecycle, ALogThatCannotBeWritten_IsRefused_WithExit2) {
     EXPECT_EQ(WEXITSTATUS(status), 2) << command;
     EXPECT_EQ(text_in_file(err), fmt::format("weir: cannot write {}/weir.log: Is a directory\n", logs)) << command;
   }
+}
+
+TEST(Lifecycle, ARunnersEnd_IsThatOfAllItStarted_AndNotOfWhatItsShellStartedBefore) {
+  TempDir folder;
+  WeirProcess plane(folder.path(), "sqlite:" + folder.path() + "/weir.db");
+  std::string program = folder.path() + "/weir", sidecar = folder.path() + "/sidecar";
+  std::ofstream(program) << "#!/bin/sh\nsleep 300 >/dev/null 2>&1 &\necho $! >" + sidecar + "\n"
+                         << "exec '" WEIR_BINARY "' \"$@\"\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  Runner runner(program, "r1", folder.path() + "/r1",
+                {"--control-plane-url", plane.url(), "--auth-secret-file", plane.folder() + "/auth.secret",
+                 "--prom-manager-port", "0", "--prom-worker-port", "0"});
+  int foreign = std::atoi(text_in_file(sidecar).c_str());
+  ASSERT_GT(foreign, 0) << runner.log();
+  EXPECT_TRUE(eventually(20s, [&] { return runner.has_worker_up() && !runner.workers().empty(); })) << runner.log();
+  std::vector<int> workers = runner.workers();
+  signal_all({runner.manager()}, SIGKILL);
+  EXPECT_EQ(runner.wait(20s), 1) << runner.log();
+  for (int pid : workers) EXPECT_TRUE(ended(pid)) << "left behind";
+  EXPECT_TRUE(runner.logged("the last will was carried out")) << runner.log();
+  EXPECT_FALSE(ended(foreign)) << "it was not the runner's to end";
+  ::kill(foreign, SIGKILL);
 }
 
 }  // namespace weir::test
