@@ -72,6 +72,16 @@ TEST(Lifecycle, ALogThatCannotBeWritten_IsRefused_WithExit2) {
   }
 }
 
+TEST(Lifecycle, StartedWithoutStandardInputOrOutput_ACommandDoesItsWork) {
+  TempDir folder;
+  std::string out = folder.path() + "/out";
+  auto weir = [&](const std::string& words) { return std::system(fmt::format("'{}' {}", WEIR_BINARY, words).c_str()); };
+  EXPECT_EQ(WEXITSTATUS(weir(fmt::format("camera test rtsp://127.0.0.1:1/x <&- >{} 2>&1", out))), 1);
+  EXPECT_NE(text_in_file(out).find("TCP_REFUSED"), std::string::npos) << text_in_file(out);
+  EXPECT_EQ(weir(fmt::format("version >&- 2>{}", out)), 0) << "who closes it wants no answer";
+  EXPECT_EQ(text_in_file(out), "");
+}
+
 TEST(Lifecycle, ARunnersEnd_IsThatOfAllItStarted_AndNotOfWhatItsShellStartedBefore) {
   TempDir folder;
   WeirProcess plane(folder.path(), "sqlite:" + folder.path() + "/weir.db");

@@ -2,6 +2,7 @@
 #include "../command_line.hpp"
 #include "../print.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,13 @@ int printed(int code) {
   return lost ? fail(*lost) : code;
 }
 
+// Where whoever started this has closed one of the three, the next thing that is opened would take its place: a socket
+// would get what is printed. Nothing is read there then, and what is printed there is lost without being a failure.
+void open_what_is_closed() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);
+}
+
 int run(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty()) {
@@ -57,6 +65,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    weir::apps::open_what_is_closed();
     return weir::apps::run(argc, argv);
   } catch (const std::exception& failed) {
     // Errors are values here; what arrives as an exception is lack of memory or a mistake in Weir.
