@@ -5,6 +5,7 @@
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -19,6 +20,8 @@ namespace {
 constexpr Duration kReadyLimit = 120s;
 const TenantId kTenant = TenantId::trusted("demo");
 const SiteId kSite = SiteId::trusted("demo");
+constexpr std::string_view kIdStart = "demo-", kNameStart = "Simulated camera ";
+constexpr int kCamerasMax = 1000;
 
 Error not_ready(std::string message) { return {Errc::unavailable, "demo", std::move(message)}; }
 
@@ -36,10 +39,10 @@ Status without_value(Result<T> made) {
 
 asio::awaitable<Status> Demo::put_camera(const std::string& name, const std::string& url) {
   camera::Config config;
-  config.camera = CameraId::trusted("demo-" + name.substr(name.find('-') + 1));
+  config.camera = CameraId::trusted(fmt::format("{}{}", kIdStart, name.substr(name.find('-') + 1)));
   config.tenant = kTenant;
   config.site = kSite;
-  config.name = "Simulated camera " + name;
+  config.name = fmt::format("{}{}", kNameStart, name);
   config.rtsp_url = Secret(url);
   auto put = co_await catalog_.add_camera(config);
   std::string_view what = put ? "created" : "updated";
@@ -90,12 +93,33 @@ asio::awaitable<Status> Demo::start(int cameras, const std::string& footage) {
   co_return ok();
 }
 
-asio::awaitable<void> Demo::stop() {
-  for (const CameraRecord& camera : std::exchange(cameras_, {})) {
-    auto removed = co_await catalog_.remove_camera(camera.config.camera, kTenant);
-    if (removed) tell_("deleted", camera);
-    else log::warn("demo.left_behind", removed.error().message).with("camera_uuid", camera.config.camera);
+asio::awaitable<void> Demo::remove(CameraRecord camera) {
+  auto removed = co_await catalog_.remove_camera(camera.config.camera, kTenant);
+  if (removed) tell_("deleted", camera);
+  else log::warn("demo.left_behind", removed.error().message).with("camera_uuid", camera.config.camera);
+}
+
+// Somebody may have cameras of his own under these names of tenant and site.
+bool Demo::left_behind(const camera::Config& camera) const {
+  bool simulated = camera.camera.str().starts_with(kIdStart) && camera.name.starts_with(kNameStart);
+  return simulated && std::ranges::none_of(cameras_, [&](const CameraRecord& present) {
+           return present.config.camera == camera.camera;
+         });
+}
+
+asio::awaitable<void> Demo::remove_left_behind() {
+  CameraFilter filter{.tenant = kTenant, .site = kSite, .limit = kCamerasMax};
+  auto found = co_await catalog_.list_cameras(filter);
+  if (!found) {
+    log::warn("demo.left_behind", found.error().message);
+    co_return;
   }
+  for (const CameraRecord& camera : *found)
+    if (left_behind(camera.config)) co_await remove(camera);
+}
+
+asio::awaitable<void> Demo::stop() {
+  for (const CameraRecord& camera : std::exchange(cameras_, {})) co_await remove(camera);
   if (!camsim_) co_return;
   camsim_->signal(SIGTERM);
   co_await (camsim_->wait() || clock_.wait(3s));

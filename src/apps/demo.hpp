@@ -16,10 +16,14 @@ class Demo {
   Demo(ProcessHost& host, Clock& clock, Catalog& catalog, Tell tell)
       : host_(host), clock_(clock), catalog_(catalog), tell_(std::move(tell)) {}
   boost::asio::awaitable<Status> start(int cameras, const std::string& footage);
+  // Removes cameras that an earlier run left because it was killed: nobody simulates them any more.
+  boost::asio::awaitable<void> remove_left_behind();
   boost::asio::awaitable<void> stop();
 
  private:
   boost::asio::awaitable<Status> put_camera(const std::string& name, const std::string& url);
+  boost::asio::awaitable<void> remove(CameraRecord camera);
+  bool left_behind(const camera::Config& camera) const;
 
   ProcessHost& host_;
   Clock& clock_;

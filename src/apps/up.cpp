@@ -189,6 +189,7 @@ class Everything {
         table_.say("no simulated cameras: " + started.error().message);
       }
     }
+    if (!stopping_) co_await demo_.remove_left_behind();
     asio::co_spawn(co_await asio::this_coro::executor, show(), asio::detached);
     co_await runner_.run();
   }

@@ -372,6 +372,25 @@ TEST_F(WeirUpProcess, AnImportWhoseReaderHasLeft_IsCompleted_AndSaysThatItsRepor
   for (const char* camera : {"c1 ", "c2 ", "c3 "}) EXPECT_NE(cameras.find(camera), std::string::npos) << cameras;
 }
 
+TEST_F(WeirUpProcess, SimulatedCamerasOfAnEarlierOne_AreRemoved_AndNoOthers) {
+  auto up = std::make_unique<Up>(folder_, std::vector<std::string>());
+  ASSERT_TRUE(eventually(20s, [&] { return !url().empty() && ready(); })) << up->err();
+  ask("tenant add demo");
+  ask("site add demo --tenant demo");
+  for (const char* camera : {"--id demo-1 --name 'Simulated camera cam-1'", "--id demo-yard --name Yard", "--id gate"})
+    ask(fmt::format("camera add --tenant demo --site demo {} rtsp://127.0.0.1:1/x", camera));
+  up->signal(SIGKILL);  // as one with --demo, it takes nothing back
+  up->wait(5s);
+  fs::remove(folder_.path() + "/state/endpoint");
+  up = std::make_unique<Up>(folder_, std::vector<std::string>());
+  ASSERT_TRUE(eventually(20s, [&] { return !url().empty() && ready(); })) << up->err();
+  std::string cameras;
+  auto removed = [&] { return (cameras = ask("camera list")).find("demo-1 ") == std::string::npos; };
+  EXPECT_TRUE(eventually(20s, removed)) << cameras;
+  for (const char* camera : {"demo-yard ", "gate "}) EXPECT_NE(cameras.find(camera), std::string::npos) << cameras;
+  EXPECT_NE(ask("events 'camera.#' --after 0").find("camera.deleted.demo.demo.demo-1"), std::string::npos);
+}
+
 TEST_F(WeirUpProcess, ReplacedByAnUpgrade_ItStartsItsRunnerAgain_FromTheNewProgram) {
   std::string bin = folder_.path() + "/bin", program = bin + "/weir";
   fs::create_directory(bin);
