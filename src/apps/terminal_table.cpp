@@ -24,6 +24,9 @@ std::string shortened(std::string_view line, size_t columns) {
   return out;
 }
 
+// How wide a character is, only the terminal knows: while it is told not to wrap, a line stays one.
+std::string unwrapped(std::string_view lines) { return fmt::format("\033[?7l{}\033[?7h", lines); }
+
 }  // namespace
 
 TerminalSize terminal_size() {
@@ -38,21 +41,23 @@ std::string TerminalTable::erasing() const {
   return lines == 0 ? "" : fmt::format("\r\033[{}A\033[J", lines);
 }
 
-void TerminalTable::draw(std::string_view text, size_t columns) {
+// A line that has left the screen at its top cannot be erased: the last row is the cursor's.
+void TerminalTable::draw(std::string_view text, TerminalSize size) {
   std::string drawn;
-  for (size_t end = 0; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
+  size_t end = 0;
+  for (size_t row = 1; !text.empty() && row < size.rows; ++row, text.remove_prefix(std::min(end + 1, text.size()))) {
     end = std::min(text.find('\n'), text.size());
-    drawn += shortened(text.substr(0, end), columns) + "\n";
+    drawn += shortened(text.substr(0, end), size.columns) + "\n";
   }
   std::lock_guard lock(mutex_);
-  if (write_(erasing() + drawn, false)) drawn_ = std::move(drawn);
+  if (write_(erasing() + unwrapped(drawn), false)) drawn_ = std::move(drawn);
 }
 
 void TerminalTable::say(std::string_view line) {
   std::lock_guard lock(mutex_);
   if (!write_(fmt::format("{}{}\n", erasing(), line), true)) return;
   std::string below = std::exchange(drawn_, {});
-  if (!below.empty() && write_(below, false)) drawn_ = std::move(below);
+  if (!below.empty() && write_(unwrapped(below), false)) drawn_ = std::move(below);
 }
 
 }  // namespace weir::apps

@@ -21,8 +21,8 @@ class TerminalTable {
   using Write = std::function<bool(std::string_view text, bool counted)>;
   explicit TerminalTable(Write write = offer) : write_(std::move(write)) {}
 
-  // Whole lines, as many as fit; what does not fit into the columns is cut off.
-  void draw(std::string_view text, size_t columns);
+  // Whole lines; those that do not fit into the rows are left out, and what does not fit into the columns is cut off.
+  void draw(std::string_view text, TerminalSize size);
   void say(std::string_view line);
 
  private:

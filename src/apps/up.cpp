@@ -215,7 +215,7 @@ class Everything {
     TerminalSize size = terminal_size();
     size_t rows = size.rows - std::min(size.rows, kOwnRows);
     std::string text = screen_text(runner_.state(), url_, clock_.wall(), rows, runner_.absence(log_));
-    table_.draw(fmt::format("\n{}{}", text, below), size.columns);
+    table_.draw(fmt::format("\n{}{}", text, below), size);
   }
 
   Clock& clock_;
