@@ -121,7 +121,7 @@ worker::SourceFactory source_factory(const Settings& s, bool loopback) {
 void end_stuck_process(int) {
   constexpr std::string_view said =
       "weir-worker: something hangs: the drain took longer than its grace (grace_timeout_s); ended without it\n";
-  [[maybe_unused]] ssize_t ignored = ::write(2, said.data(), said.size());
+  worker::write_unless_full(2, said);
   ::_exit(kExitInternal);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,7 +17,7 @@ namespace {
 int record = -1;
 thread_local const char* serving = nullptr;
 
-// Only what a signal handler may do: plain memory and write(2).
+// Only what a signal handler may do: plain memory, poll(2) and write(2).
 class Line {
  public:
   void text(const char* s) {
@@ -32,6 +33,7 @@ class Line {
     char digits[] = {static_cast<char>('0' + n / 10 % 10), static_cast<char>('0' + n % 10), 0};
     text(n < 10 ? digits + 1 : digits);
   }
+  std::string_view all() const { return {bytes_, used_}; }
   void write_to(int fd) const { [[maybe_unused]] ssize_t ignored = ::write(fd, bytes_, used_); }
 
  private:
@@ -46,13 +48,19 @@ void on_crash(int signal) {
   line.text(",\"camera_uuid\":\"");
   line.quoted(serving == nullptr ? "" : serving);
   line.text("\"}\n");
-  line.write_to(2);
   if (record >= 0) line.write_to(record);
+  write_unless_full(2, line.all());
   // The handler was reset when it was entered: this ends the process as the signal would have, core and all.
   ::raise(signal);
 }
 
 }  // namespace
+
+void write_unless_full(int fd, std::string_view text) {
+  pollfd asked{.fd = fd, .events = POLLOUT, .revents = 0};
+  if (::poll(&asked, 1, 0) != 1 || (asked.revents & POLLOUT) == 0) return;
+  [[maybe_unused]] ssize_t ignored = ::write(fd, text.data(), text.size());
+}
 
 Status install_crash_record(const std::string& path) {
   if (!path.empty()) {
