@@ -433,9 +433,10 @@ Status Session::look(const PicturePtr& picture, bool& open) {
 }
 
 void Session::offer(const PicturePtr& picture) {
-  if (source_->config.model.detector == "none" || task_.muted) return;
-  size_t replaced = task_.parts.scheduler.offer(
-      {source_, picture, boot_now() - decoded_, kept_until_, frames_before_ + picture->number});
+  // A replay goes on for a while after the stop, when the camera's pictures are withdrawn already.
+  if (source_->config.model.detector == "none" || task_.muted || task_.stopping()) return;
+  size_t replaced = task_.parts.scheduler.offer({source_, picture, boot_now() - decoded_, kept_until_,
+                                                 frames_before_ + picture->number, task_.parts.custody});
   task_.status->update([&](CameraView& view) { view.dropped += static_cast<std::int64_t>(replaced); });
 }
 

@@ -88,13 +88,15 @@ class InferencePool::Thread {
   }
 
   void tell(Loaded& model, const std::vector<Work>& works) {
-    for (const Work& work : works) {
-      if (auto status = pool_.status_of_(work.source->config.camera))
-        status->update([&](CameraView& view) { view.blind = model.error, view.model_retry_at = model.retry_at; });
-      int& told = model.told[work.source->config.camera];
-      if (std::exchange(told, model.failures) == model.failures) continue;
-      pool_.reporter_.failed(*work.source, model.error, std::max(Duration(0), model.retry_at - boot_now()));
-    }
+    for (const Work& work : works) work.custody->speak([&] { tell(model, *work.source); });
+  }
+
+  void tell(Loaded& model, const Source& source) {
+    if (auto status = pool_.status_of_(source.config.camera))
+      status->update([&](CameraView& view) { view.blind = model.error, view.model_retry_at = model.retry_at; });
+    int& told = model.told[source.config.camera];
+    if (std::exchange(told, model.failures) == model.failures) return;
+    pool_.reporter_.failed(source, model.error, std::max(Duration(0), model.retry_at - boot_now()));
   }
 
   void look(const std::vector<Work>& works) {
@@ -112,13 +114,14 @@ class InferencePool::Thread {
       return tell(model, works);
     }
     if (std::exchange(model.failures, 0) != 0) model.told.clear();  // the next failure is news again
-    for (size_t i = 0; i < works.size(); ++i) report(works[i], std::move((*found)[i]), took);
+    for (size_t i = 0; i < works.size(); ++i)
+      works[i].custody->speak([&] { report(works[i], std::move((*found)[i]), took); });
   }
 
   void report(const Work& work, std::vector<Detection> found, double took) {
     const Source& source = *work.source;
     auto status = pool_.status_of_(source.config.camera);
-    if (!status) return;  // removed meanwhile
+    if (!status) return;  // stopped meanwhile
     const Picture& picture = *work.picture;
     auto kept = zone::judge(std::move(found), source.config, picture.width(), picture.height());
     status->update([&](CameraView& view) {

@@ -52,7 +52,8 @@ Worker::~Worker() {
   for (auto& [id, camera] : tasks_) camera.task->stop();
 }
 
-void Worker::start(Source source, std::optional<LeaseGrant> lease, std::shared_ptr<CameraTask> before) {
+void Worker::start(Source source, std::optional<LeaseGrant> lease, std::shared_ptr<Custody> custody,
+                   std::shared_ptr<CameraTask> before) {
   CameraId id = source.config.camera;
   auto status = std::make_shared<CameraStatus>(clock_.now());
   {
@@ -63,9 +64,10 @@ void Worker::start(Source source, std::optional<LeaseGrant> lease, std::shared_p
   // What the thread of a lost camera said last was for nobody: others have spoken since.
   if (lost_.erase(id) > 0) publisher_.forget(id);
   CameraParts parts{open_, dials_, scheduler_, reporter_, settings_.adaptive_keyframe_max_s,
-                    settings_.patience};
+                    settings_.patience, custody};
   auto task = std::make_shared<CameraTask>(std::move(source), status, parts, std::move(before));
-  tasks_[id] = Camera{task, status, std::move(lease), false, clock_.now() + settings_.summary_interval};
+  tasks_[id] = Camera{task, status, std::move(custody), std::move(lease), false,
+                      clock_.now() + settings_.summary_interval};
 }
 
 void Worker::add(Source source) {
@@ -80,12 +82,14 @@ void Worker::add(Source source) {
     log::info(found == tasks_.end() ? "source.added" : "source.replaced").with("camera_uuid", id);
     std::optional<LeaseGrant> kept;
     std::shared_ptr<CameraTask> before = ending(id);
+    auto custody = std::make_shared<Custody>();
     if (found != tasks_.end()) {
       kept = found->second.lease;
+      custody = found->second.custody;
       before = found->second.task;
       stop_task(id);
     }
-    start(std::move(source), kept, std::move(before));
+    start(std::move(source), kept, std::move(custody), std::move(before));
   }
   if (lease) grant(*lease);
 }
@@ -100,6 +104,11 @@ void Worker::stop_task(CameraId camera) {
   statuses_.erase(camera);
 }
 
+void Worker::give_up(CameraId camera) {
+  tasks_.at(camera).custody->end();
+  stop_task(camera);
+}
+
 // The latest one that had the camera and has not ended.
 std::shared_ptr<CameraTask> Worker::ending(const CameraId& camera) const {
   auto of_it = [&](const auto& task) { return !task->ended() && task->source()->config.camera == camera; };
@@ -108,7 +117,7 @@ std::shared_ptr<CameraTask> Worker::ending(const CameraId& camera) const {
 }
 
 asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
-  if (tasks_.contains(camera)) stop_task(camera);
+  if (tasks_.contains(camera)) give_up(camera);
   // Its last word is the status that the thread says when it ends. Whoever asks a second time while the first request is
   // under way hears no sooner that it is silent.
   auto task = ending(camera);
@@ -146,7 +155,7 @@ void Worker::lose(const CameraId& camera) {
   log::warn("lease.lost", "the lease is gone: taken by another, revoked, or the camera was disabled or removed. The "
                           "camera is stopped and what waited on disk for it is dropped; `weir lease events` says why")
       .with("camera_uuid", camera);
-  stop_task(camera);
+  give_up(camera);
   reporter_.forget(camera);
   lost_.insert(camera);
   lost_any_ = true;
@@ -280,7 +289,7 @@ asio::awaitable<void> Worker::run() {
 
 asio::awaitable<bool> Worker::drain(Instant until) {
   draining_ = true;
-  while (!tasks_.empty()) stop_task(tasks_.begin()->first);
+  while (!tasks_.empty()) give_up(tasks_.begin()->first);
   while (!ending_.empty() && clock_.now() < until) {
     std::erase_if(ending_, [](const auto& task) { return task->ended(); });
     if (!ending_.empty()) co_await clock_.wait(10ms);

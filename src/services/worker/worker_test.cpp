@@ -254,6 +254,35 @@ TEST_F(WorkerTest, AddedAgainAfterALoss_SaysNothingOfTheTimeBefore) {
   EXPECT_EQ(heard("stream.status.t.s.a", "DISCONNECTED"), 0) << "others had spoken for the camera since";
 }
 
+TEST_F(WorkerTest, PictureFromBeforeALoss_IsNotSpokenOfUnderTheNextLease) {
+  eyes_->blocked = true;
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return eyes_->looking && count("a", "dropped") > 2; }));
+  fake("a")->frozen = true;
+  std::string lost_at = to_iso(wall_now());
+  worker_->lose(CameraId::trusted("a"));
+  worker_->add(source("a"));
+  grant("a");
+  eyes_->blocked = false;
+  ASSERT_TRUE(eventually(10s, [&] { return eyes_->looks > 0; }));
+  fake("a")->frozen = false;
+  ASSERT_TRUE(eventually(10s, [&] { return heard("detections.t.s.a") > 0; }));
+  std::string first(payload("detections.t.s.a", 0).at("ts").as_string());
+  EXPECT_GE(first, lost_at) << "others had the camera since";
+}
+
+TEST_F(WorkerTest, PictureFromBeforeANewDial_IsSpokenOf) {
+  eyes_->blocked = true;
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return eyes_->looking.load(); }));
+  fake("a")->frozen = true;
+  Source changed = source("a");
+  changed.config.transport = camera::Transport::udp;
+  worker_->add(changed);
+  eyes_->blocked = false;
+  EXPECT_TRUE(eventually(10s, [&] { return heard("detections.t.s.a") > 0; })) << "the camera was its own all the time";
+}
+
 TEST_F(WorkerTest, CameraThatNeverDelivered_IsSilentSinceItWasTakenOn_HoweverOftenItIsTried) {
   fake("a")->up = false;
   make({source("a")});

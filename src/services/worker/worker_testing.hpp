@@ -138,6 +138,7 @@ struct Eyes {
   std::atomic<int> takes_ms = 0;        // at least
   std::atomic<bool> blocked = false;
   std::atomic<bool> broken = false;     // the model fails
+  std::atomic<bool> looking = false;    // it was held up in a look
   std::atomic<int> looks = 0;
   std::atomic<int> region_x = 0, region_width = 0;  // of the last look
   std::mutex mutex;
@@ -148,7 +149,7 @@ class FakeDetector final : public Detector {
   explicit FakeDetector(std::shared_ptr<Eyes> eyes) : eyes_(std::move(eyes)) {}
   Result<std::vector<std::vector<Detection>>> detect(std::span<const Look> looks) override {
     Instant until = boot_now() + std::chrono::milliseconds(eyes_->takes_ms);
-    while (eyes_->blocked || boot_now() < until) test::between_looks();
+    for (; eyes_->blocked || boot_now() < until; eyes_->looking = true) test::between_looks();
     if (eyes_->broken) return stream_failure(StreamErrorCode::model_error, "the model fails");
     ++eyes_->looks;
     eyes_->region_x = looks.back().region.x;

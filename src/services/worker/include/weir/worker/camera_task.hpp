@@ -29,6 +29,7 @@ struct CameraParts {
   Reporter& reporter;
   double adaptive_keyframe_max_s = 1.0;
   Duration patience = 60s;  // no call into the stream's library takes longer, unless it hangs
+  std::shared_ptr<Custody> custody = {};  // in which its pictures are taken
 };
 
 class CameraTask {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "weir/ports/video_source.hpp"
+#include "weir/worker/custody.hpp"
 #include "weir/worker/shard_config.hpp"
 
 #include <atomic>
@@ -31,6 +32,7 @@ struct Work {
   Duration handled{};    // from the decoder to the mailbox
   Instant kept_until{};  // before that, no newer picture replaces it
   std::int64_t frame_id = 0;  // the picture's number, counted on over connections
+  std::shared_ptr<Custody> custody = {};  // in which it may be spoken of
 };
 
 class Scheduler {

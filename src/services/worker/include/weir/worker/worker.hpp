@@ -82,12 +82,16 @@ class Worker {
   struct Camera {
     std::shared_ptr<CameraTask> task;
     std::shared_ptr<CameraStatus> status;
+    std::shared_ptr<Custody> custody;
     std::optional<LeaseGrant> lease = {};
     bool paused = false;
     Instant next_summary{};
   };
-  void start(Source source, std::optional<LeaseGrant> lease, std::shared_ptr<CameraTask> before);
+  void start(Source source, std::optional<LeaseGrant> lease, std::shared_ptr<Custody> custody,
+             std::shared_ptr<CameraTask> before);
   void stop_task(CameraId camera);  // by value: its own key goes with it
+  // For good: nothing of what it has seen is said any more.
+  void give_up(CameraId camera);
   std::shared_ptr<CameraTask> ending(const CameraId& camera) const;
   void look_after(Camera& camera, Instant now);
   json::object describe(const Camera& camera, Instant now) const;
