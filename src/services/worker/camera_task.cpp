@@ -49,6 +49,10 @@ bool allows_substream(const Source& source) {
          config.motion_gating.enabled;
 }
 
+// The reason that a source gives when it was told to stop, and a dial that was given up before it could be told.
+constexpr std::string_view kInterrupted = "interrupted";
+Error interrupted() { return Error{Errc::unavailable, std::string(kInterrupted), "the dial was given up"}; }
+
 double area(const camera::FrameSize& size) { return static_cast<double>(size.width) * size.height; }
 
 }  // namespace
@@ -231,7 +235,8 @@ Session::End Session::run() {
     if (wants_substream()) return End::use_substream;
     if (served && substream_ && !allows_substream(*source_)) return End::use_main;
   }
-  if (served || leaving) return End::stopped;
+  // A pause may be over before this thread has noticed it: then it dials again, and nothing went wrong.
+  if (served || leaving || served.error().reason == kInterrupted) return End::stopped;
   error_ = stream_error(served.error());
   // Whoever cut the cable may be in what nobody has looked at; it is too late for an error of its own.
   task_.pulse.back_within(patience_);
@@ -252,7 +257,7 @@ Status Session::dial() {
   }
   task_.pulse.waits();
   auto permit = task_.parts.dials.wait(config.site, task_.stop.get_token());
-  if (!permit) return ok();  // stopping
+  if (!permit) return interrupted();  // stopping
   task_.pulse.back_within(patience_);
   task_.set_state(StreamState::connecting);
   task_.status->update([](CameraView& view) { ++view.dials; });
@@ -262,7 +267,7 @@ Status Session::dial() {
     std::lock_guard guard(task_.mutex);
     task_.dialled = video_.get();
   }
-  if (task_.leaving()) return ok();  // an interrupt that came before could not be heard
+  if (task_.leaving()) return interrupted();  // an interrupt that came before could not be heard
   task_.pulse.back_within(patience_ + kLookup);
   TRY(facts, video_->open());
   task_.pulse.back_within(patience_);

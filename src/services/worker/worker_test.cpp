@@ -346,6 +346,32 @@ TEST_F(WorkerTest, OwnerWithoutAnAnswer_StopsDecodingAfterTheGrace_AndGoesOnWhen
   EXPECT_TRUE(looks([&] { return io_.stopped(); }));
 }
 
+TEST_F(WorkerTest, PauseThatIsOverBeforeItIsNoticed_IsNoErrorOfTheCamera_AndItGoesOn) {
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return heard("stream.status.t.s.a", "STREAMING") == 1; }));
+  fake("a")->stuck = true;
+  ASSERT_TRUE(eventually(10s, [&] { return fake("a")->hangs.load(); }));
+  grant("a", -10min);
+  EXPECT_TRUE(about("a")["paused"].as_bool());
+  grant("a");
+  fake("a")->stuck = false;
+  EXPECT_TRUE(eventually(10s, [&] { return heard("stream.status.t.s.a", "STREAMING") == 2; }));
+  EXPECT_EQ(fake("a")->dials, 2);
+  EXPECT_EQ(heard("stream.error.t.s.a"), 0);
+}
+
+TEST_F(WorkerTest, PauseThatIsOverBeforeTheDialNoticedIt_IsNoErrorOfTheCamera_AndItGoesOn) {
+  fake("a")->looked_up = false;
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return fake("a")->hangs.load(); }));
+  grant("a", -10min);
+  grant("a");
+  fake("a")->looked_up = true;
+  EXPECT_TRUE(eventually(10s, [&] { return heard("stream.status.t.s.a", "STREAMING") == 1; }));
+  EXPECT_EQ(fake("a")->dials, 2);
+  EXPECT_EQ(heard("stream.error.t.s.a"), 0);
+}
+
 TEST_F(WorkerTest, Readiness_IsAShareOfTheCameras) {
   fake("c")->up = false;
   make({source("a"), source("b"), source("c")}, {.readiness_quorum_pct = 60});

@@ -52,6 +52,7 @@ class FakeVideo final : public VideoSource {
     auto dial = static_cast<size_t>(camera_->dials++);
     dial_ = static_cast<int>(dial) + 1;
     for (; !camera_->looked_up; camera_->hangs = true) test::between_looks();
+    if (stopped_) return interrupted();
     if (dial < camera_->refusals.size() && camera_->refusals[dial])
       return stream_failure(*camera_->refusals[dial], "refused");
     if (!camera_->up) return stream_failure(StreamErrorCode::tcp_refused, "connection refused");
@@ -64,7 +65,7 @@ class FakeVideo final : public VideoSource {
     for (; camera_->stuck || camera_->stuck_dial == dial_; camera_->hangs = true) test::between_looks();
     Instant due = boot_now() + std::chrono::milliseconds(camera_->pace_ms);
     while (boot_now() < due || camera_->frozen) {
-      if (stopped_) return stream_failure(StreamErrorCode::rtsp_protocol, "interrupted");
+      if (stopped_) return interrupted();
       if (!camera_->up) return stream_failure(StreamErrorCode::rtsp_protocol, "the camera ended the stream");
       test::between_looks();
     }
@@ -101,6 +102,7 @@ class FakeVideo final : public VideoSource {
   }
 
  private:
+  static Error interrupted() { return Error{Errc::unavailable, "interrupted", "the source was told to stop"}; }
   // Packets 1, 2, 3 are shown as 3, 1, 2.
   std::int64_t shown_as(std::int64_t number) const {
     if (!camera_->reordered || number == 0) return number;
