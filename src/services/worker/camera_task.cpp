@@ -109,6 +109,18 @@ struct CameraTask::State {
     std::unique_lock lock(mutex);
     changed.wait(lock, stop.get_token(), [&] { return !paused; });
   }
+  void end() {
+    {
+      std::lock_guard guard(mutex);
+      ended = true;
+    }
+    changed.notify_all();
+  }
+  // By the thread that has the camera next.
+  void wait_for_end(Duration most) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, most, [&] { return ended.load(); });
+  }
 };
 
 void CameraTask::State::set_state(StreamState state) {
@@ -453,9 +465,9 @@ CameraTask::CameraTask(Source source, std::shared_ptr<CameraStatus> status, cons
   // Detached: a thread that hangs in a name lookup must not hold up the process; `ended` tells when it is gone.
   std::thread([state = state_, before = std::move(before)]() mutable {
     constexpr Duration kMost = 5s;
-    for (Instant until = boot_now() + kMost; before && !before->ended() && !state->stopping() && boot_now() < until;)
-      state->wait(5ms);
     if (before) {
+      // Also when it is stopped meanwhile: who comes after it waits for it alone, and must not meet the one before.
+      before->state_->wait_for_end(kMost);
       before->state_->muted = true;
       state->frames = before->state_->frames.load();
     }
@@ -501,7 +513,7 @@ void CameraTask::run(const std::shared_ptr<State>& state) {
     state->wait(delay);
   }
   state->set_state(StreamState::disconnected);
-  state->ended = true;
+  state->end();
 }
 
 std::shared_ptr<const Source> CameraTask::source() const { return state_->newest(); }

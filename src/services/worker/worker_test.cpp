@@ -197,6 +197,24 @@ TEST_F(WorkerTest, AddedAgainWhileItsThreadEnds_DialsAfterIt_AndSpeaks) {
   EXPECT_TRUE(looks([&] { return heard("detections.t.s.a") > before; })) << "the removal silenced the one that came after it";
 }
 
+TEST_F(WorkerTest, ChangedTwiceWhileItsThreadEnds_DialsAfterIt) {
+  make({source("a")});
+  ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  fake("a")->stuck = true;
+  ASSERT_TRUE(eventually(10s, [&] { return fake("a")->hangs.load(); }));
+  Source changed = source("a");
+  changed.config.transport = camera::Transport::udp;
+  worker_->add(changed);
+  worker_->add(source("a"));
+  Instant since = boot_now();
+  ASSERT_TRUE(eventually(10s, [&] { return boot_now() > since + 1s || fake("a")->dials > 1; }));
+  EXPECT_EQ(fake("a")->dials, 1) << "two connections at once";
+  fake("a")->stuck = false;
+  EXPECT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
+  EXPECT_EQ(fake("a")->dials, 2) << "the one between them had nothing to dial for";
+  EXPECT_EQ(fake("a")->closed, 1);
+}
+
 TEST_F(WorkerTest, ThreadThatOutlivedItsCamerasChange_HasNoLastWord) {
   make({source("a")});
   ASSERT_TRUE(eventually(10s, [&] { return is("a", "STREAMING"); }));
