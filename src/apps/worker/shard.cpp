@@ -43,6 +43,8 @@ constexpr Duration kServerGrace = 500ms;
 
 constexpr std::string_view kParentGone = "parent_gone";
 
+static_assert(worker::kExitNoThreads == kExitTransient);
+
 Error configuration_error(Error error) {
   error.code = Errc::invalid;
   error.reason = "configuration";

@@ -13,7 +13,7 @@ namespace weir::apps {
 
 // Exit codes of workers. There is no 20, "input not ready": a worker waits for its cameras, however long they take.
 inline constexpr int kExitConfiguration = 10;  // the same words and files will fail again
-inline constexpr int kExitTransient = 40;      // they may do better later: a full disk, no free port
+inline constexpr int kExitTransient = 40;      // they may do better later: a full disk, no free port, too few threads
 inline constexpr int kExitInternal = 50;
 inline constexpr int kExitLeaseLost = 60;
 inline constexpr int kExitParentGone = 70;

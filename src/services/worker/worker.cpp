@@ -2,7 +2,10 @@
 
 #include "weir/base/log.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <system_error>
 
 namespace weir::worker {
 
@@ -26,6 +29,16 @@ json::value rounded(double v) { return std::round(v * 1000) / 1000; }
 // reported by less than half an interval is taken for that one. A picture too few is better than one twice.
 Duration same_picture(double fps) { return std::clamp(from_seconds(fps > 0 ? 0.5 / fps : 0.05), Duration(20ms), Duration(100ms)); }
 
+// No exception may leave the constructor: the cameras' threads that run already use what it would destroy, and their
+// crash would be blamed on a camera.
+[[noreturn]] void end_without_threads(size_t running, size_t cameras, const std::system_error& why) {
+  log::error("worker.no_threads",
+             fmt::format("no more threads: {} of {} cameras have theirs, and the system says: {}. Allow more (TasksMax= "
+                         "of the service, pids.max of a container, ulimit -u), or give this host fewer cameras",
+                         running, cameras, why.code().message()));
+  ::_exit(kExitNoThreads);
+}
+
 }  // namespace
 
 Worker::Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const ShardConfig& shard,
@@ -43,9 +56,13 @@ Worker::Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const 
     auto found = statuses_.find(camera);
     return found == statuses_.end() ? nullptr : found->second;
   };
-  pool_ = std::make_unique<InferencePool>(scheduler_, reporter_, std::move(detectors), status_of,
-                                          settings_.inference_threads, shard.preload);
-  for (const Source& source : shard.sources) add(source);
+  try {
+    pool_ = std::make_unique<InferencePool>(scheduler_, reporter_, std::move(detectors), status_of,
+                                            settings_.inference_threads, shard.preload);
+    for (const Source& source : shard.sources) add(source);
+  } catch (const std::system_error& lacking) {
+    end_without_threads(tasks_.size(), shard.sources.size(), lacking);
+  }
 }
 
 Worker::~Worker() {

@@ -7,6 +7,8 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 
+#include <pthread.h>
+
 namespace weir::worker {
 namespace {
 
@@ -469,6 +471,26 @@ TEST_F(WorkerTest, StillScene_IsDecodedByItsKeyframes_UntilSomethingMoves) {
   fake("a")->moving = 1;
   EXPECT_TRUE(eventually(10s, [&] { return fake("a")->decoded > decoded + 20; }));
   EXPECT_TRUE(eventually(10s, [&] { return heard("detections.t.s.a") > 2; }));
+}
+
+// A stack that fits into no memory: what a limit on processes does, for everybody, root or not.
+void refuse_threads() {
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, size_t{1} << 60);
+  ::pthread_setattr_default_np(&attributes);
+}
+
+TEST_F(WorkerTest, WithoutAThreadForItsCamera_EndsAsOneWhoMayDoBetterLater_AndSaysWhatToDo) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer allows no thread after a fork, not even one that fails";
+#endif
+  auto begin = [&] {
+    log::configure({.level = log::Level::error});
+    refuse_threads();
+    make({source("a")}, {.inference_threads = 0});
+  };
+  EXPECT_EXIT(begin(), testing::ExitedWithCode(kExitNoThreads), "0 of 1 cameras.*TasksMax");
 }
 
 TEST_F(WorkerTest, WithoutALease_NothingIsSaid) {

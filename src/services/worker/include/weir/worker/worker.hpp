@@ -27,6 +27,9 @@ struct WorkerSettings {
   Duration patience = 60s;  // a thread that is in one call for longer hangs
 };
 
+// How a process ends whose cameras cannot all have a thread: it may do better later, or elsewhere.
+inline constexpr int kExitNoThreads = 40;
+
 struct Readiness {
   int cameras = 0;
   int delivering = 0;
@@ -45,6 +48,7 @@ constexpr Duration with_recovery(Duration grace) { return grace + std::min<Durat
 
 class Worker {
  public:
+  // Ends the process where the system gives it too few threads.
   Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const ShardConfig& shard, WorkerSettings settings,
          SourceFactory open, DetectorFactory detectors);
   ~Worker();
