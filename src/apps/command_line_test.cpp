@@ -86,7 +86,7 @@ TEST(CommandLine, Help_ShowsTheDefaultsThatRun) {
     return at == std::string::npos ? "" : help.substr(at, end - at);
   };
   for (auto [flag, up, runner] : {std::tuple{"--capacity-streams", "Default 1000.", "Default 40."},
-                                  {"--max-workers", "Default 64.", "Default 4."},
+                                  {"--max-workers", "Default 84.", "Default 4."},
                                   {"--drain-timeout-s", "Default 5.", "Default 60."}}) {
     EXPECT_NE(line_of("up", flag).find(up), std::string::npos) << line_of("up", flag);
     EXPECT_NE(line_of("runner", flag).find(runner), std::string::npos) << line_of("runner", flag);
