@@ -6,9 +6,9 @@
 namespace weir::apps {
 
 // Logs to stderr: readable on a terminal, JSON elsewhere. Where the file in log_dir takes nothing, says so and goes on:
-// a worker that is started again must not stay away because of a full disk.
+// nothing that is started again by a supervisor stays away because of a disk.
 Status configure_logging(const Settings& settings);
-// An error where that file takes nothing: for what a person starts, who can name another folder.
+// An error where that file takes nothing: for whoever sits before a screen, and can name another folder.
 Status check_log_file(const Settings& settings);
 
 }  // namespace weir::apps

@@ -40,9 +40,6 @@ Result<int> runner(const Arguments& arguments) {
   TRY(config_stays, can_be_read_again("config", arguments.config_file().value_or("")));
   TRY(token_stays, can_be_read_again("token-file", arguments.text("token-file")));
   TRY(settings, arguments.settings());
-  if (!arguments.has("manager")) {
-    TRY(log_taken, check_log_file(settings));
-  }
   TRY(logging, configure_logging(settings));
   std::string state_dir = settings.text("state_dir");
   TRY(made, make_private_folder(state_dir));

@@ -133,6 +133,7 @@ class Parent {
 
   // Workers whose manager died are children of this process now, and theirs in turn. Whoever was a child before the
   // manager was is the shell's that became this program: the reader of its log, or something else that runs beside it.
+  // (What such a one leaves behind when it ends is not told from a worker's, and is ended.)
   bool kill_everything_below() const {
     Instant until = boot_now() + 5s;
     for (;;) {

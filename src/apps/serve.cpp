@@ -13,7 +13,6 @@ namespace {
 
 Result<int> control_plane(const Arguments& arguments) {
   TRY(settings, arguments.settings());
-  TRY(log_taken, check_log_file(settings));
   TRY(logging, configure_logging(settings));
   Secret url = settings.secret("database_url");
   if (url.empty()) {

@@ -168,18 +168,16 @@ TEST(HttpServer, ConnectionsOverLimit_Answer503_AndClose) {
 }
 
 TEST(HttpServer, WhoIsRefused_GetsThePlaceOfWhoAsksNothing) {
-  Usual server({.connections_max = 2, .idle_when_full = 100ms});
-  RawClient idle(server.port()), stranger(server.port());
+  Usual server({.connections_max = 1, .idle_when_full = 100ms});
+  RawClient idle(server.port());
   idle.send(get("/ok"));
   EXPECT_EQ(status_of(idle.read_answer()), 200);
-  EXPECT_TRUE(server.eventually([&] { return server.server->connections() == 2; }));
   EXPECT_TRUE(test::eventually(10s, [&] {
     RawClient another(server.port());
     another.send(get("/ok"));
     return status_of(another.read_answer()) == 200;
   }));
   EXPECT_TRUE(idle.closed());
-  EXPECT_TRUE(stranger.closed());
 }
 
 TEST(HttpServer, BodyOfAnotherType_Answers415) {

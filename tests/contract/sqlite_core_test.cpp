@@ -106,10 +106,11 @@ TEST(SqliteStore, MountainsOfEvents_HoldUpNoRenewal) {
   lease::Answer held = stores.ask(lease::Operation::acquire, owner("r1"), {.camera = cam(1), .key = "k"});
   ASSERT_EQ(held.outcome, lease::Outcome::granted);
   Instant told{}, asked{}, renewed{};
-  auto tell = [&](int n) -> boost::asio::awaitable<void> {
-    std::vector<Announcement> news;
+  std::vector<std::vector<Announcement>> mountains(60);
+  for (size_t n = 0; n < mountains.size(); ++n)
     for (int i = 0; i < 4096; ++i)
-      news.push_back({TenantId::trusted("t1"), "camera.created.t1.s1.c1", fmt::format("{}-{}", n, i), "{}"});
+      mountains[n].push_back({TenantId::trusted("t1"), "camera.created.t1.s1.c1", fmt::format("{}-{}", n, i), "{}"});
+  auto tell = [&](std::vector<Announcement> news) -> boost::asio::awaitable<void> {
     co_await stores.events->announce(std::move(news));
     told = boot_now();
   };
@@ -120,7 +121,7 @@ TEST(SqliteStore, MountainsOfEvents_HoldUpNoRenewal) {
     EXPECT_TRUE(said && said->front().outcome == lease::Outcome::renewed);
     renewed = boot_now();
   };
-  for (int n = 0; n < 60; ++n) boost::asio::co_spawn(stores.io, tell(n), boost::asio::detached);
+  for (auto& news : mountains) boost::asio::co_spawn(stores.io, tell(std::move(news)), boost::asio::detached);
   boost::asio::co_spawn(stores.io, renew(), boost::asio::detached);
   stores.io.restart();
   stores.io.run();

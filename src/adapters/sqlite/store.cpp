@@ -119,15 +119,16 @@ void SqliteStore::State::publish() {
   if (!failing) last_turn = boot_now().time_since_epoch().count();
 }
 
-// All that are begun, or none: how many those are. Leases are, however long it takes.
+// All that are begun, or none: how many those are. Leases are, however long it takes, and one of the others.
 std::optional<size_t> SqliteStore::State::attempt(std::span<Job> jobs) {
   size_t begun = 0;
   try {
     core->begin();
     if (failing) hold |= core->tick();  // so that something is written, which shows whether that can be done again
-    const Instant enough = boot_now() + kSlice;
+    std::optional<Instant> enough;
     for (Job& job : jobs) {
-      if (begun > 0 && job.turn == Turn::usual && boot_now() >= enough) break;
+      if (enough && boot_now() >= *enough) break;
+      if (job.turn == Turn::usual && !enough) enough = boot_now() + kSlice;
       ++begun;
       core->mark_job();
       try {
@@ -158,9 +159,9 @@ std::optional<size_t> SqliteStore::State::attempt(std::span<Job> jobs) {
   }
 }
 
-// All that waited while the last commit was flushed shares the next one; what takes longer waits for another, so that
-// its length never is a lease's. On a disk that is full leases, which stand first
-// and are small, may still fit where events do not; it is not tried where that took long to see.
+// All that waited while the last commit was flushed shares the next one; what takes longer waits for another, so that a
+// lease waits for a slice or two of it and not for all. On a disk that is full leases, which stand first and are small,
+// may still fit where events do not; it is not tried where that took long to see.
 void SqliteStore::State::run_group(std::vector<Job>& jobs) {
   Instant begin = boot_now();
   bool failed_before = failing;

@@ -421,10 +421,12 @@ void Brain::on(const Told& event) {
         camera.on = 0;
         camera.lost = false;
         camera.silence_asked.reset();
-        // What it said last may be from before another's turn, of which no store that lost commits knows.
-        if (auto last = event.last_capture.find(item.camera);
-            last != event.last_capture.end() && last->second >= camera.granted_at)
-          camera.after = last->second;
+        if (auto last = event.last_capture.find(item.camera); last != event.last_capture.end()) {
+          // It may be from before another's turn, of which no store that lost commits knows. A grant in the future is one
+          // from before the clock was set back.
+          bool of_this_grant = last->second >= camera.granted_at || camera.granted_at > moment_.wall;
+          if (of_this_grant) camera.after = last->second;
+        }
         break;
       case Message::drain: break;
     }

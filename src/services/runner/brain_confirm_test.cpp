@@ -123,7 +123,7 @@ TEST(Brain, WhatWasSaidBeforeANewGrant_DoesNotCountForWhoSpeaksUnderIt) {
   bench.pass(1s);
   bench.greens_get_ready = false;
   bench.feed(BinaryChanged{});
-  bench.processes.at(bench.speaker("c00")).said = WallTime(bench.now.time_since_epoch());
+  bench.processes.at(bench.speaker("c00")).said = bench.wall();
   bench.pass(1s);
   ASSERT_TRUE(bench.processes.rbegin()->second.standby);
   lease::Version grant = bench.rows.begin()->second.grant;
@@ -136,6 +136,18 @@ TEST(Brain, WhatWasSaidBeforeANewGrant_DoesNotCountForWhoSpeaksUnderIt) {
   auto activated = std::ranges::find(bench.told, Message::activate, &Bench::Told::what);
   ASSERT_NE(activated, bench.told.end());
   EXPECT_FALSE(activated->after) << "another runner may have spoken between blue's last word and the grant";
+}
+
+TEST(Brain, AClockThatWasSetBackSinceTheGrant_DoesNotMakeALastWordForgotten) {
+  Bench bench({.spare = false});
+  bench.list(cameras(1));
+  bench.pass(1s);
+  bench.set_back = 2h;
+  bench.feed(BinaryChanged{});
+  bench.pass(5s);
+  auto activated = std::ranges::find(bench.told, Message::activate, &Bench::Told::what);
+  ASSERT_NE(activated, bench.told.end());
+  EXPECT_TRUE(activated->after) << "what blue has said, green would say again";
 }
 
 TEST(Brain, AChangeThatDidNotReachItsWorker_IsToldAgain) {

@@ -55,9 +55,10 @@ class Bench {
   };
 
   void feed(const Event& event) {
-    for (Action& action : brain.handle(event, {now, WallTime(now.time_since_epoch())})) pending.push_back(std::move(action));
+    for (Action& action : brain.handle(event, {now, wall()})) pending.push_back(std::move(action));
     settle();
   }
+  WallTime wall() const { return WallTime((now - set_back).time_since_epoch()); }
   // Everything that was asked is answered, until nothing is left to do.
   void settle() {
     while (!pending.empty()) {
@@ -106,7 +107,8 @@ class Bench {
     return std::ranges::any_of(notes, [&](const Note& note) { return note.event == event; });
   }
 
-  Instant now{1000s};
+  Instant now{10000s};
+  Duration set_back{};  // of the wall clock
   Brain brain;
   std::deque<Action> pending;
   std::map<WorkerNumber, Process> processes;
@@ -225,7 +227,7 @@ class Bench {
       } else if (tell.what != Message::drain) {
         process.speaks.erase(item.camera);
         if (tell.what != Message::silence) process.sources.erase(item.camera);
-        answer.last_capture[item.camera] = process.said.value_or(WallTime(now.time_since_epoch()));
+        answer.last_capture[item.camera] = process.said.value_or(wall());
       }
     }
     bool obeyed = answer.ok;
@@ -242,7 +244,7 @@ class Bench {
   void perform(End& end) { ended = end; }
 
   void feed_later(const Event& event) {
-    for (Action& action : brain.handle(event, {now, WallTime(now.time_since_epoch())})) pending.push_back(std::move(action));
+    for (Action& action : brain.handle(event, {now, wall()})) pending.push_back(std::move(action));
   }
 
  public:

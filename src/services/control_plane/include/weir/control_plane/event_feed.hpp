@@ -3,8 +3,9 @@
 // One reader follows the log's end, woken by appends of this control plane and looking by itself for those of others,
 // and turns each page into the text that is sent, once. The last few megabytes of pages are the window. A subscriber
 // that resumes further back reads the log by itself until it has reached the window, a few of them at a time, so that
-// the store has time for others; one that was there already and falls out of it is too slow and is cut off with a reason. Nobody is sent an event twice or out of order on one
-// stream, and where something was forgotten before it could be sent, a `gap` frame says so.
+// the store has time for others; one that was there already and falls out of it is too slow and is cut off with a
+// reason. Nobody is sent an event twice or out of order on one stream, and where something was forgotten before it could
+// be sent, a `gap` frame says so.
 // Nothing is read while nobody listens or watches. Loop thread only.
 #pragma once
 
