@@ -1,4 +1,5 @@
-// Stores that an older Weir has written are opened, and go on as if they had been written by this one.
+// Stores that an older Weir has written are opened, and go on as if they had been written by this one; and the place in
+// a database where a new one is made.
 #include "stores.hpp"
 
 #include "../../src/adapters/postgres/schema.hpp"
