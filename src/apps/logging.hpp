@@ -5,10 +5,20 @@
 
 namespace weir::apps {
 
-// Logs to stderr: readable on a terminal, JSON elsewhere. Where the file in log_dir takes nothing, says so and goes on:
-// nothing that is started again by a supervisor stays away because of a disk.
-Status configure_logging(const Settings& settings);
+struct LogFile {
+  std::string folder;               // empty: no file
+  std::string name = "weir.log";
+  std::int64_t bytes_max = 0;       // 0: no bound
+  std::string path() const { return folder + "/" + name; }
+};
+// weir.log in log_dir.
+LogFile log_file(const Settings& settings);
+
+// Logs to stderr: readable on a terminal, JSON elsewhere. Where the file takes nothing, says so and goes on: nothing that
+// is started again by a supervisor stays away because of a disk.
+Status configure_logging(const Settings& settings, const LogFile& file);
+inline Status configure_logging(const Settings& settings) { return configure_logging(settings, log_file(settings)); }
 // An error where that file takes nothing: for whoever sits before a screen, and can name another folder.
-Status check_log_file(const Settings& settings);
+Status check_log_file(const LogFile& file);
 
 }  // namespace weir::apps

@@ -40,7 +40,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr int kPortsTried = 64;
 constexpr std::array<std::string_view, 7> kLive = {"control_plane_url", "api_key", "lease_ttl_s", "lease_renew_interval_s",
                                                    "lease_retry_interval_s", "drain_batch", "drain_interval_s"};
 
@@ -174,13 +173,8 @@ Status ManagerProcess::open_spool() {
 Status ManagerProcess::listen() {
   runner::add_endpoints(router_, *manager_, metrics_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
-  auto first = static_cast<int>(settings_.integer("prom_manager_port"));
-  Status tried = ok();
-  for (int port = first; port < std::min(first + kPortsTried, 65536); ++port) {
-    tried = server_->listen(fmt::format("{}:{}", settings_.text("prom_manager_host"), port));
-    if (tried || first == 0) break;
-  }
-  return tried;
+  return server_->listen_from(settings_.text("prom_manager_host"),
+                              static_cast<int>(settings_.integer("prom_manager_port")));
 }
 
 void ManagerProcess::hear(int signal) {

@@ -266,7 +266,7 @@ Result<int> up(const Arguments& arguments) {
     TRY(lines, read_camera_file(text, arguments.text("cameras")));
     cameras = std::move(lines);
   }
-  TRY(log_taken, check_log_file(settings));
+  TRY(log_taken, check_log_file(log_file(settings)));
   TRY(logging, configure_logging(settings));
   std::string state_dir = settings.text("state_dir");
   TRY(made, make_private_folder(state_dir));

@@ -161,6 +161,13 @@ TEST(Backoff, Delays_GrowUpToTheCap_AndStayInTheirJitter) {
   EXPECT_EQ((Backoff{.first = 1s, .cap = 10s, .jitter = 1}.delay(9, 0.0)), 0s);
 }
 
+TEST(Backoff, Spread_IsAddedAboveTheDelay_AndAboveTheCap) {
+  Backoff backoff{.first = 500ms, .cap = 10s, .jitter = 0, .spread = 250ms};
+  EXPECT_EQ(backoff.delay(0, 0.0), 500ms);
+  EXPECT_EQ(backoff.delay(1, 0.5), 1125ms);
+  EXPECT_EQ(backoff.delay(60, 1.0), 10250ms);
+}
+
 TEST(Random, Draws_AreInRange_AndHexIsUnique) {
   for (int i = 0; i < 1000; ++i) {
     double draw = random_unit();

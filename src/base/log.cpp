@@ -5,9 +5,11 @@
 #include "weir/base/live_output.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <map>
 #include <mutex>
 
@@ -68,6 +70,8 @@ boost::json::object begun(Level level, std::string_view event, std::string_view 
 struct Sink {
   std::mutex mutex;
   bool readable = false;
+  std::string path;
+  std::int64_t file_bytes = 0, file_bytes_max = 0;
   int opened = -1;
   LiveOutput file{-1};
   LiveOutput out = output(2, false);
@@ -76,6 +80,18 @@ struct Sink {
   std::string line(Level level, boost::json::object& fields, bool for_people) const {
     for (const auto& [key, value] : common) fields[key] = value;
     return for_people ? log::readable(level, fields) : json::to_text(fields) + "\n";
+  }
+  void open_file() {
+    if (opened >= 0) ::close(opened);
+    opened = path.empty() ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+    file = output(opened, false);
+    struct stat about {};
+    file_bytes = opened >= 0 && ::fstat(opened, &about) == 0 ? about.st_size : 0;
+  }
+  void write_to_file(const std::string& text) {
+    if (opened < 0) return;
+    if (file_bytes_max > 0 && file_bytes >= file_bytes_max && ::rename(path.c_str(), (path + ".1").c_str()) == 0) open_file();
+    if (file.write(text)) file_bytes += static_cast<std::int64_t>(text.size());
   }
   // Called by `write`, under the mutex.
   LiveOutput output(int fd, bool for_people) const {
@@ -104,11 +120,9 @@ void configure(const Config& config) {
   threshold = config.level;
   to.readable = config.readable;
   to.out = to.output(config.fd, config.readable);
-  if (to.opened >= 0) ::close(to.opened);
-  to.opened = -1;
-  if (!config.dir.empty())
-    to.opened = ::open((config.dir + "/weir.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-  to.file = to.output(to.opened, false);
+  to.path = config.file;
+  to.file_bytes_max = config.file_bytes_max;
+  to.open_file();
 }
 
 void set_level(Level level) { threshold = level; }
@@ -140,7 +154,7 @@ Entry::~Entry() {
   if (!on_) return;
   Sink& to = sink();
   std::lock_guard lock(to.mutex);
-  if (to.opened >= 0) to.file.write(to.line(level_, fields_, false));
+  if (to.opened >= 0) to.write_to_file(to.line(level_, fields_, false));
   to.out.write(to.line(level_, fields_, to.readable));
 }
 

@@ -3,6 +3,7 @@
 #include "weir/base/json.hpp"
 
 #include "stall.hpp"
+#include "temp_files.hpp"
 
 #include <gtest/gtest.h>
 
@@ -81,6 +82,24 @@ TEST_F(Logging, ReadableLines_CannotSteerTheTerminal) {
   log::info("camera.created").with("name", "a\x1b[2Jb\nc\xc2\x9b");
   std::string line = lines();
   EXPECT_NE(line.find("a?[2Jb?c?"), std::string::npos) << line;
+}
+
+TEST_F(Logging, AFileThatHasReachedItsBound_IsSetAside_AndANewOneBegins) {
+  test::TempDir folder;
+  std::string path = folder.path() + "/x.log";
+  log::configure({.level = log::Level::info, .fd = ends[1], .file = path, .file_bytes_max = 2000});
+  for (int i = 0; i < 100; ++i) {
+    log::info("a.line").with("number", i);
+    lines();
+  }
+  std::string now = test::text_in_file(path), before = test::text_in_file(path + ".1");
+  EXPECT_NE(now.find("\"number\":99"), std::string::npos);
+  EXPECT_NE(before.find("\"number\""), std::string::npos);
+  for (const std::string& text : {now, before}) EXPECT_LE(text.size(), 2200u);
+  // Whoever starts again goes on in the same file.
+  log::configure({.level = log::Level::info, .fd = ends[1], .file = path, .file_bytes_max = 100'000});
+  log::info("a.line").with("number", 100);
+  EXPECT_NE(test::text_in_file(path).find("\"number\":99"), std::string::npos);
 }
 
 // A log whose reader has stopped reading: a pipe as a shell makes it, one that cannot be opened a second time, as if

@@ -19,6 +19,7 @@ namespace asio = boost::asio;
 namespace {
 constexpr size_t kRefusalsMax = 64;         // connections above the limit that are told so at the same time
 constexpr Duration kAcceptPause = 50ms;     // after running out of descriptors
+constexpr int kPortsTried = 64;
 constexpr Duration kSweepMax = 1s, kSweepMin = 10ms;
 constexpr Duration kGraceMax = 24h;         // "for ever" must not overflow
 
@@ -108,6 +109,13 @@ Status HttpServer::listen(std::string_view address) {
   State::spawn(state_, State::accept_loop(state_, acceptor), {});
   if (first) State::spawn(state_, State::sweep_loop(state_), state_->wake_sweep.slot());
   return ok();
+}
+
+Status HttpServer::listen_from(std::string_view host, int port) {
+  Status tried = listen(fmt::format("{}:{}", host, port));
+  for (int next = port + 1; !tried && port != 0 && next < std::min(port + kPortsTried, 65536); ++next)
+    tried = listen(fmt::format("{}:{}", host, next));
+  return tried;
 }
 
 std::string HttpServer::address() const {

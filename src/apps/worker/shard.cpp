@@ -38,7 +38,6 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr int kPortsTried = 64;
 constexpr Duration kServerGrace = 500ms;
 
 constexpr std::string_view kParentGone = "parent_gone";
@@ -139,7 +138,6 @@ class ShardProcess {
 
  private:
   Status open_publisher();
-  Status listen();
   void grant_everything();
   void hear(int signal);
   bool is_mute();
@@ -210,16 +208,6 @@ Status ShardProcess::open_publisher() {
   return ok();
 }
 
-Status ShardProcess::listen() {
-  auto first = static_cast<int>(settings_.integer("prom_worker_port"));
-  Status tried = ok();
-  for (int port = first; port < std::min(first + kPortsTried, 65536); ++port) {
-    tried = server_->listen(fmt::format("127.0.0.1:{}", port));
-    if (tried || first == 0) break;
-  }
-  return tried;
-}
-
 // Printed events have no rivals.
 void ShardProcess::grant_everything() {
   for (const worker::Source& source : shard_.sources)
@@ -239,7 +227,7 @@ Status ShardProcess::start() {
   metrics_.add_process_metrics();
   // Whatever can fail is done before a camera's thread uses what a failure would destroy.
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
-  TRY(listening, listen());
+  TRY(listening, server_->listen_from("127.0.0.1", static_cast<int>(settings_.integer("prom_worker_port"))));
   worker_ = std::make_unique<worker::Worker>(clock_, metrics_, publisher_->publisher(), shard_, worker_settings(settings_, shard_),
                                              source_factory(settings_, loopback_allowed(settings_, shard_)),
                                              detector_factory(detector_folders(settings_)));

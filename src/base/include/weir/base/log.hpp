@@ -26,7 +26,8 @@ struct Config {
   Level level = Level::info;
   bool readable = false;       // coloured text instead of JSON
   int fd = 2;
-  std::string dir = {};        // where set, the JSON lines also go to <dir>/weir.log
+  std::string file = {};       // where set, the JSON lines also go there
+  std::int64_t file_bytes_max = 0;  // a file that has reached this becomes FILE.1, and a new one begins; 0: no bound
 };
 void configure(const Config& config);
 void set_level(Level level);

@@ -43,6 +43,8 @@ class HttpServer {
 
   // "127.0.0.1:8080", "[::1]:0", "0.0.0.0:8080"; port 0 takes a free one. Fails with a sentence ("address in use").
   Status listen(std::string_view address);
+  // The first of 64 ports from `port` on that nobody else listens on; any free one for 0.
+  Status listen_from(std::string_view host, int port);
   // The address really bound, "127.0.0.1:43121".
   std::string address() const;
   size_t connections() const;
