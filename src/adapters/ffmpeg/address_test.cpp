@@ -1,6 +1,8 @@
-#include "address.hpp"
+#include "wire/address.hpp"
 
 #include "camera_testing.hpp"
+
+#include "weir/ffmpeg/source.hpp"
 
 namespace weir::ffmpeg {
 namespace {

@@ -2,8 +2,8 @@
 // One thread only.
 #pragma once
 
-#include "av.hpp"
-#include "av_log.hpp"
+#include "wire/av.hpp"
+#include "wire/av_log.hpp"
 #include "coded_picture.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // Immutable once made; any thread.
 #pragma once
 
-#include "av.hpp"
+#include "wire/av.hpp"
 
 #include "weir/ports/video_source.hpp"
 

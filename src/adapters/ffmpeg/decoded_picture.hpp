@@ -3,7 +3,7 @@
 // Immutable once made; any thread. Each thread keeps the scalers it used last.
 #pragma once
 
-#include "av.hpp"
+#include "wire/av.hpp"
 
 #include "weir/ports/video_source.hpp"
 

@@ -6,7 +6,7 @@
 // they are. One thread only.
 #pragma once
 
-#include "av.hpp"
+#include "wire/av.hpp"
 #include "coded_picture.hpp"
 
 #include <map>

@@ -3,12 +3,12 @@
 // Belongs to one thread; `interrupt` may come from any.
 #pragma once
 
-#include "av_log.hpp"
+#include "wire/av_log.hpp"
 #include "backlog.hpp"
 #include "capture_clock.hpp"
 #include "decoder.hpp"
 #include "timeline.hpp"
-#include "watch.hpp"
+#include "wire/watch.hpp"
 
 #include "weir/ffmpeg/source.hpp"
 

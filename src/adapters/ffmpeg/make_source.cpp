@@ -1,4 +1,4 @@
-#include "address.hpp"
+#include "wire/address.hpp"
 #include "decoding_source.hpp"
 
 #include <boost/url/parse.hpp>

@@ -1,5 +1,5 @@
 // Cameras that only give a JPEG by HTTP: each fetch is a connection of its own, and each picture a key packet.
-#include "address.hpp"
+#include "wire/address.hpp"
 #include "decoding_source.hpp"
 
 namespace weir::ffmpeg {

@@ -1,10 +1,6 @@
 // RTSP cameras and local files: what FFmpeg's demuxers read.
-#include "address.hpp"
 #include "decoding_source.hpp"
-
-extern "C" {
-#include <libavutil/opt.h>
-}
+#include "wire/dial.hpp"
 
 #include <boost/url/parse.hpp>
 #include <sys/resource.h>
@@ -28,7 +24,7 @@ long sleeps() {
 class StreamSource final : public DecodingSource {
  public:
   StreamSource(const SourceConfig& config, std::string_view scheme)
-      : DecodingSource(config), file_(scheme == "file"), tls_(scheme == "rtsps") {}
+      : DecodingSource(config), file_(scheme == "file") {}
   ~StreamSource() override { close(); }
 
  protected:
@@ -42,13 +38,12 @@ class StreamSource final : public DecodingSource {
   const AVCodecParameters& parameters() const override { return *stream_->codecpar; }
 
  private:
-  Status open_context(const std::string& url, const AVInputFormat* format, AvOptions& options);
   Status open_camera(StreamFacts& facts);
   Status open_file();
   bool pace(const Fetched& fetched);
   std::optional<WallTime> capture_time(const AVPacket& packet, std::optional<Duration> stamp) const;
 
-  const bool file_, tls_;
+  const bool file_;
   AvPtr<AVFormatContext> context_;
   const AVStream* stream_ = nullptr;
   std::optional<Instant> completed_ = {};     // when the last packet was handed out
@@ -57,37 +52,14 @@ class StreamSource final : public DecodingSource {
   Instant started_{};
 };
 
-Status StreamSource::open_context(const std::string& url, const AVInputFormat* format, AvOptions& options) {
-  AVFormatContext* raw = owned(avformat_alloc_context()).release();
-  raw->interrupt_callback = watch_.callback();
-  // FFmpeg follows redirects by itself, to wherever they lead. The only sign is a log line just before; without an
-  // allowed protocol there is no next connection.
-  tap_.on_redirect = [raw] { av_opt_set(raw, "protocol_whitelist", "none", 0); };
-  watch_.arm(config_.connect_timeout);
-  int failed = avformat_open_input(&raw, url.c_str(), format, options.get());
-  tap_.on_redirect = nullptr;
-  if (failed < 0) return open_failure(failed, watch_.ended(), tap_.heard, config_.connect_timeout);
-  context_.reset(raw);
-  return ok();
-}
-
 Status StreamSource::open_camera(StreamFacts& facts) {
-  bool udp = config_.transport == camera::Transport::udp && !tls_;
-  TRY(address, resolve(config_.url, config_.loopback));
-  facts.peer = address.literal;
-  AvOptions options;
-  options.set("rtsp_transport", udp ? "udp" : "tcp");
-  options.set("protocol_whitelist", tls_ ? "tls,tcp" : udp ? "tcp,udp,rtp" : "tcp");
-  options.set("timeout", config_.connect_timeout.count());
-  options.set("allowed_media_types", "video");
-  options.set("user_agent", "Weir");
-  if (udp)
-    options.set("buffer_size", 1 << 20);
-  else
-    options.set("reorder_queue_size", 0);
-  Status opened = open_context(url_at(config_.url, address).reveal(), av_find_input_format("rtsp"), options);
-  if (!opened) after_dial(address, opened.error(), tap_.heard.connected);
-  return opened;
+  RtspDial dial{.url = config_.url,
+                .udp = config_.transport == camera::Transport::udp,
+                .loopback = config_.loopback,
+                .timeout = config_.connect_timeout};
+  TRY(opened, dial_rtsp(dial, watch_, tap_, facts.peer));
+  context_ = std::move(opened);
+  return ok();
 }
 
 Status StreamSource::open_file() {
@@ -96,7 +68,8 @@ Status StreamSource::open_file() {
   AvOptions options;
   options.set("protocol_whitelist", "file");
   options.set("format_whitelist", kFileFormats);
-  TRY(opened, open_context("file:" + std::string(url->path()), nullptr, options));
+  TRY(opened, open_stream("file:" + std::string(url->path()), nullptr, options, watch_, tap_, config_.connect_timeout));
+  context_ = std::move(opened);
   if (int failed = avformat_find_stream_info(context_.get(), nullptr); failed < 0)
     return open_failure(failed, watch_.ended(), tap_.heard, config_.connect_timeout);
   return ok();

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "weir/base/secret.hpp"
+#include "weir/ffmpeg/address.hpp"
 #include "weir/ports/video_source.hpp"
 
 namespace weir::ffmpeg {
@@ -27,13 +28,5 @@ struct SourceConfig {
 
 // URL_REFUSED where the scheme or a combination is not allowed.
 Result<std::unique_ptr<VideoSource>> make_source(const SourceConfig& config);
-
-// Where a URL leads, as `make_source` would go there: DNS_FAILED or URL_REFUSED where it would not. Blocks.
-struct Address {
-  std::string host;     // as written
-  std::string literal;  // "192.0.2.7" or "2001:db8::7": of several, the one whose turn it is
-  int port = 0;
-};
-Result<Address> resolve(const Secret& url, bool loopback);
 
 }  // namespace weir::ffmpeg

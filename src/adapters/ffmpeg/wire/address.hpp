@@ -3,7 +3,8 @@
 // not be reached. Any thread.
 #pragma once
 
-#include "weir/ffmpeg/source.hpp"
+#include "weir/ffmpeg/address.hpp"
+#include "weir/ports/video_source.hpp"
 
 #include <boost/url/url_view.hpp>
 
@@ -21,6 +22,8 @@ std::string bracketed(const std::string& host);
 
 // A name's addresses, the preferred one first.
 using Lookup = std::function<Result<std::vector<std::string>>(const std::string& host)>;
+// The system's own. Blocks.
+Result<std::vector<std::string>> system_lookup(const std::string& host);
 // As `resolve`, which asks the system.
 Result<Address> resolve_by(const Lookup& lookup, const Secret& url, bool loopback);
 // A dial failed; `connected` where the address itself did answer. Where it did not, the next `resolve` of the same name

@@ -40,26 +40,6 @@ std::string text_of(const addrinfo& found) {
   return text;
 }
 
-Result<std::vector<std::string>> system_lookup(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG;
-  in6_addr any{};
-  if (inet_pton(AF_INET, host.c_str(), &any) == 1 || inet_pton(AF_INET6, host.c_str(), &any) == 1)
-    hints.ai_flags = AI_NUMERICHOST;
-  addrinfo* found = nullptr;
-  int failed = getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (failed != 0)
-    return stream_failure(StreamErrorCode::dns_failed,
-                          fmt::format("the name {} does not resolve: {}", host, gai_strerror(failed)));
-  std::vector<std::string> literals;
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next)
-    if (each->ai_family == AF_INET || each->ai_family == AF_INET6) literals.push_back(text_of(*each));
-  freeaddrinfo(found);
-  return literals;
-}
-
 // Which of a name's addresses could not be reached last, by name and port: a source lives for one dial only, and the
 // next one goes on from there. Any thread.
 class Turns {
@@ -87,6 +67,26 @@ Turns& turns() {
   return all;
 }
 }  // namespace
+
+Result<std::vector<std::string>> system_lookup(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_ADDRCONFIG;
+  in6_addr any{};
+  if (inet_pton(AF_INET, host.c_str(), &any) == 1 || inet_pton(AF_INET6, host.c_str(), &any) == 1)
+    hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  int failed = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (failed != 0)
+    return stream_failure(StreamErrorCode::dns_failed,
+                          fmt::format("the name {} does not resolve: {}", host, gai_strerror(failed)));
+  std::vector<std::string> literals;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next)
+    if (each->ai_family == AF_INET || each->ai_family == AF_INET6) literals.push_back(text_of(*each));
+  freeaddrinfo(found);
+  return literals;
+}
 
 std::string scheme_of(const boost::urls::url_view& url) {
   std::string scheme(url.scheme());

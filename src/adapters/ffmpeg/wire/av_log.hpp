@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::ffmpeg {
 
@@ -20,7 +21,8 @@ void take_over_log();
 
 class LogTap {
  public:
-  explicit LogTap(const Secret& url);
+  // `more` are further texts that nobody may read.
+  explicit LogTap(const Secret& url, const std::vector<Secret>& more = {});
   LogTap(const LogTap&) = delete;
   ~LogTap();
 
@@ -43,6 +45,8 @@ class LogTap {
     bool audio = false;           // announced by the stream's description
     int status = 0;               // of the last method that failed
     std::string method = {};
+    bool publishing = false;      // RTMP: the stream key was presented
+    std::string complaint = {};   // RTMP: the server's own words, without secrets
   };
   Heard heard;
   // Called when the stream is about to follow a redirect, on the listening thread.

@@ -70,6 +70,7 @@ void callback(void* context, int level, const char* format, va_list arguments) {
     // The RTSP client traces every line that it is given, the HTTP client every status.
     if (tap != nullptr && std::strncmp(format, "line='", 6) == 0) tap->answer(va_arg(arguments, char*));
     if (tap != nullptr && std::strncmp(format, "http_code=", 10) == 0) tap->http_status(va_arg(arguments, int));
+    if (tap != nullptr && std::strncmp(format, "Sending publish command", 23) == 0) tap->heard.publishing = true;
     return;
   }
   char text[4096];
@@ -105,10 +106,11 @@ void take_over_log() {
   std::call_once(once, [] { av_log_set_callback(callback); });
 }
 
-LogTap::LogTap(const Secret& url) {
+LogTap::LogTap(const Secret& url, const std::vector<Secret>& more) {
   take_over_log();
   Redactor redactor;
   redactor.learn_url(url.reveal());
+  for (const Secret& each : more) redactor.learn(each.reveal());
   redactor.learn(basic_login(url));
   Credentials::get().add(this, std::move(redactor));
 }
@@ -139,6 +141,8 @@ void LogTap::line(std::string_view speaker, int level, std::string_view text) {
     heard.redirected = true;
     if (on_redirect) on_redirect();
   }
+  if (std::string_view rest = after(text, "Server error: "); !rest.empty())
+    heard.complaint = Credentials::get().redact(rest);
   if (std::string_view rest = after(text, "method "); !rest.empty()) {
     size_t colon = rest.find(" failed: ");
     if (colon != std::string_view::npos) {
