@@ -98,9 +98,11 @@ constexpr SettingSpec kTable[] = {
      "worker runner up", 1, 86400},
     {"adaptive_keyframe_max_s", Kind::number, "1", "s",
      "Adaptive decoding applies to cameras that send a keyframe at least this often.", "worker runner up", 0.1, 60},
-    {"connect_timeout_s", Kind::number, "5", "s", "How long a camera may take to answer a dial.", "worker runner up", 0.5, 120},
+    {"connect_timeout_s", Kind::number, "5", "s", "How long a camera, or a forwarder's hub, may take to answer a dial.",
+     "worker runner up egress", 0.5, 120},
     {"stall_timeout_s", Kind::number, "4", "s",
-     "A camera that sends no picture for this long counts as stalled and is dialled again.", "worker runner up", 0.5, 3600},
+     "A camera that sends no picture for this long, or a hub that sends a forwarder nothing, counts as stalled and is dialled "
+     "again.", "worker runner up egress", 0.5, 3600},
     {"dial_concurrency", Kind::integer, "8", "dials",
      "How many cameras of one site are dialled at the same time, by all workers of a runner together.", "worker runner up", 1, 1000},
     {"inference_threads", Kind::integer, "0", "threads",
@@ -166,9 +168,56 @@ constexpr SettingSpec kTable[] = {
      "token control-plane up", 1, 31536000},
     {"log_level", Kind::text, "info", "debug|info|warn|error|off",
      "What is logged: this level and the ones after it. A change takes effect while running; a worker, and "
-     "the runner of `weir up`, keep the level that they were started with.", "control-plane up worker runner"},
+     "the runner of `weir up`, keep the level that they were started with.", "control-plane up worker runner egress"},
     {"log_dir", Kind::text, "", "path",
-     "A folder where the JSON log lines go as well, in weir.log; empty means stderr only.", "control-plane up worker runner"},
+     "A folder where the JSON log lines go as well, in weir.log; empty means stderr only (`weir egress`: the folder logs, in "
+     "egress-<stream_id>.log).", "control-plane up worker runner egress"},
+    {"log_bytes_max", Kind::integer, "10485760", "bytes",
+     "A forwarder's log file that has reached this becomes FILE.1, and a new one begins; 0 means no bound.", "egress", 0,
+     1099511627776},
+    {"stream_id", Kind::text, "", "id",
+     "The published stream that a forwarder reads, as live/<stream_id>/out: letters, digits, '_' and '-'.", "egress"},
+    {"run_id", Kind::text, "", "id", "The run of the stream that a forwarder belongs to: the same for all its instances.",
+     "egress"},
+    {"instance_id", Kind::text, "", "id", "This forwarder's own name within its run: another one for every start.",
+     "egress"},
+    {"egress_enabled", Kind::flag, "false", "", "Whether a forwarder forwards; if not, it says so and ends with 0.",
+     "egress"},
+    {"mediamtx_rtsp_base", Kind::secret, "rtsp://mediamtx:8554", "URL",
+     "The hub that streams are read from, rtsp:// or rtsps://; user and password may stand in it.", "egress"},
+    {"dest_rtmp_url", Kind::secret, "", "URL",
+     "The destination of a forward, rtmp://host/app/key or rtmps://…; give it in a settings file or by a descriptor "
+     "(--config /dev/fd/3), because flags and environment can be read by others.", "egress"},
+    {"dest_tls_verify", Kind::flag, "true", "", "Whether the certificate of an rtmps:// destination must be valid.",
+     "egress"},
+    {"dest_ca_file", Kind::text, "", "path",
+     "Certificates (PEM) of the authorities that an rtmps:// destination may come from; empty means those that the "
+     "system knows.", "egress"},
+    {"dest_connect_timeout_s", Kind::number, "10", "s",
+     "How long a destination may take from the dial to its consent to publish.", "egress", 0.5, 120},
+    {"dest_stall_timeout_s", Kind::number, "8", "s",
+     "A destination that acknowledges nothing of what it was sent for this long is dead, whatever its connection says.",
+     "egress", 1, 120},
+    {"input_not_ready_grace_seconds", Kind::integer, "30", "s",
+     "How long a forwarder waits for a stream that is not there, at its start and whenever the stream was lost.",
+     "egress", 0, 86400},
+    {"retry_base_delay_ms", Kind::integer, "500", "ms", "A forwarder's delay before the first retry; each next one is "
+     "twice as long.", "egress", 1, 3600000},
+    {"retry_max_delay_ms", Kind::integer, "10000", "ms", "The longest such delay.", "egress", 1, 3600000},
+    {"retry_jitter_ms", Kind::integer, "250", "ms", "At most this much is added to each delay at random.", "egress", 0,
+     3600000},
+    {"retry_max_attempts", Kind::integer, "0", "retries",
+     "How many times in a row a forwarder tries a destination again before it ends with 40; 0 means for ever.", "egress",
+     0, 1000000},
+    {"prom_egress_port", Kind::integer, "9208", "port",
+     "Where a forwarder serves metrics on loopback; the next free port above it where it is taken, any free one for 0.",
+     "egress", 0, 65535},
+    {"lease_version", Kind::integer, "0", "", "The version under which a supervisor started a forwarder.", "egress", 0,
+     9e18},
+    {"lease_valid_until_us", Kind::integer, "0", "µs",
+     "The point on this machine's CLOCK_BOOTTIME until which a forwarder may send; 0 means for ever.", "egress", 0, 9e18},
+    {"lease_socket", Kind::text, "", "path",
+     "A Unix socket where a supervisor extends that time; empty means none.", "egress"},
 };
 
 std::string_view kind_words(Kind kind) {
@@ -337,6 +386,9 @@ Status check_together(const Settings& s) {
   if (ttl < low || ttl > high)
     return refuse("lease_ttl_s",
                   fmt::format("between lease_ttl_min_s and lease_ttl_max_s, which are {} and {}", low, high));
+  if (s.integer("retry_base_delay_ms") > s.integer("retry_max_delay_ms"))
+    return refuse("retry_base_delay_ms",
+                  fmt::format("at most retry_max_delay_ms, which is {}", s.integer("retry_max_delay_ms")));
   if (s.number("lease_renew_interval_s") * 2 > ttl)
     return refuse("lease_renew_interval_s", fmt::format("at most half of lease_ttl_s, which is {}", ttl));
   return ok();

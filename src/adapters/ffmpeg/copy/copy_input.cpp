@@ -1,0 +1,235 @@
+#include "../wire/dial.hpp"
+#include "coded.hpp"
+
+#include "weir/ffmpeg/copy.hpp"
+#include "weir/forward/failure.hpp"
+
+extern "C" {
+#include <libavcodec/bsf.h>
+}
+
+namespace weir::ffmpeg {
+
+namespace {
+using forward::Kind;
+using restart::StreamErrorCode;
+
+constexpr Duration kFarewell = 300ms;
+constexpr Duration kKeyframeMax = 20s;  // for the first picture that can be decoded by itself
+
+// The camera's words for what went wrong, as a forward's.
+Error as_failure(const Error& error) {
+  if (error.reason == interrupted().reason) return error;
+  static constexpr std::pair<StreamErrorCode, Kind> kKinds[] = {
+      {StreamErrorCode::dns_failed, Kind::rtsp_dns},         {StreamErrorCode::tcp_refused, Kind::rtsp_connect},
+      {StreamErrorCode::tcp_timeout, Kind::rtsp_timeout},    {StreamErrorCode::tls_failed, Kind::rtsp_tls},
+      {StreamErrorCode::rtsp_auth_failed, Kind::rtsp_auth},  {StreamErrorCode::rtsp_not_found, Kind::rtsp_not_found},
+      {StreamErrorCode::stalled, Kind::rtsp_stalled},        {StreamErrorCode::url_refused, Kind::config_invalid}};
+  for (const auto& [code, kind] : kKinds)
+    if (error.reason == restart::to_string(code)) return forward::failure(kind, error.message);
+  return forward::failure(Kind::rtsp_protocol, error.message);
+}
+
+struct BsfFree {
+  void operator()(AVBSFContext* context) const { av_bsf_free(&context); }
+};
+using Bsf = std::unique_ptr<AVBSFContext, BsfFree>;
+
+// Puts the parameter sets that stand in a packet beside it, where the FLV muxer looks for new ones.
+Bsf make_extractor(const AVCodecParameters& video) {
+  AVBSFContext* raw = nullptr;
+  const AVBitStreamFilter* filter = av_bsf_get_by_name("extract_extradata");
+  if (filter == nullptr || av_bsf_alloc(filter, &raw) < 0) return nullptr;
+  Bsf extractor(raw);
+  if (avcodec_parameters_copy(raw->par_in, &video) < 0 || av_bsf_init(raw) < 0) return nullptr;
+  return extractor;
+}
+
+// The stream's own word for how many pictures overtake another; a decoder reads it with the first picture.
+int reorder_of(const AVCodecParameters& video, const AVPacket& first) {
+  const AVCodec* codec = avcodec_find_decoder(video.codec_id);
+  if (codec == nullptr) return 0;
+  AvPtr<AVCodecContext> context = owned(avcodec_alloc_context3(codec));
+  context->thread_count = 1;
+  if (avcodec_parameters_to_context(context.get(), &video) < 0 || avcodec_open2(context.get(), codec, nullptr) < 0)
+    return 0;
+  avcodec_send_packet(context.get(), &first);
+  return context->has_b_frames;
+}
+
+Duration step_of(const AVStream& stream) {
+  AVRational rate = stream.avg_frame_rate.num > 0 ? stream.avg_frame_rate : stream.r_frame_rate;
+  if (rate.num <= 0 || rate.den <= 0) return 40ms;
+  return std::clamp(from_seconds(av_q2d(av_inv_q(rate))), Duration(1ms), Duration(1s));
+}
+
+class RtspCopyInput final : public CopyInput {
+ public:
+  explicit RtspCopyInput(const CopyInputConfig& config) : config_(config), tap_(config.url) {}
+  ~RtspCopyInput() override {
+    LogTap::Listening listening(tap_);
+    watch_.last_words(kFarewell);
+    context_.reset();
+  }
+
+  Result<CopyFacts> open(Duration within) override;
+  Result<CopyPacketPtr> read() override;
+  void interrupt() override { watch_.interrupt(); }
+
+ private:
+  Status choose_tracks();
+  Status carries(const AVStream& stream) const;
+  Result<CopyPacketPtr> fetch();
+  void extract(CodedPacket& coded);
+  CopyFacts facts(std::string peer);
+
+  const CopyInputConfig config_;
+  LogTap tap_;
+  Watch watch_;
+  AvPtr<AVFormatContext> context_;
+  AVStream *video_ = nullptr, *audio_ = nullptr;
+  Bsf extractor_;
+  CopyPacketPtr first_;  // found by `open` already
+  bool opened_ = false;
+};
+
+Status RtspCopyInput::carries(const AVStream& stream) const {
+  AVCodecID codec = stream.codecpar->codec_id;
+  bool video = stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
+  if (video ? codec == AV_CODEC_ID_H264 : codec == AV_CODEC_ID_AAC || codec == AV_CODEC_ID_MP3) return ok();
+  return forward::failure(Kind::codec_unsupported,
+                          fmt::format("RTMP cannot carry {} {}; H.264 video with AAC or MP3 audio is needed",
+                                      avcodec_get_name(codec), video ? "video" : "audio"));
+}
+
+Status RtspCopyInput::choose_tracks() {
+  for (unsigned i = 0; i < context_->nb_streams; ++i) {
+    AVStream* each = context_->streams[i];
+    AVMediaType type = each->codecpar->codec_type;
+    AVStream** place = type == AVMEDIA_TYPE_VIDEO ? &video_ : type == AVMEDIA_TYPE_AUDIO ? &audio_ : nullptr;
+    // RTMP has room for one track of each kind.
+    if (place == nullptr || *place != nullptr) {
+      each->discard = AVDISCARD_ALL;
+      continue;
+    }
+    TRY(carried, carries(*each));
+    *place = each;
+  }
+  if (video_ == nullptr && audio_ == nullptr)
+    return forward::failure(Kind::codec_unsupported, "the stream holds neither video nor audio");
+  return ok();
+}
+
+Result<CopyFacts> RtspCopyInput::open(Duration within) {
+  LogTap::Listening listening(tap_);
+  RtspDial dial{.url = config_.url,
+                .loopback = true,
+                .timeout = std::min(config_.connect_timeout, std::max(within, Duration(100ms))),
+                .media = "video+audio"};
+  std::string peer;
+  auto opened = dial_rtsp(dial, watch_, tap_, peer);
+  if (!opened) return as_failure(opened.error());
+  context_ = std::move(*opened);
+  TRY(chosen, choose_tracks());
+  if (video_ != nullptr) extractor_ = make_extractor(*video_->codecpar);
+  Instant until = boot_now() + std::min(within, kKeyframeMax);
+  do {
+    if (boot_now() >= until) return forward::failure(Kind::rtsp_stalled, "no keyframe came in time");
+    TRY(packet, fetch());
+    first_ = std::move(packet);
+  } while (video_ != nullptr && (first_->track != forward::Track::video || !first_->key));
+  if (video_ != nullptr) {
+    // FFmpeg's parser read these from the stream; the muxer insists on them.
+    const AVCodecParserContext* parser = av_stream_get_parser(video_);
+    if (video_->codecpar->width == 0 && parser != nullptr) {
+      video_->codecpar->width = parser->width;
+      video_->codecpar->height = parser->height;
+    }
+    if (video_->codecpar->extradata_size == 0 || video_->codecpar->width <= 0)
+      return forward::failure(Kind::rtsp_protocol, "the stream does not say how its video is to be decoded");
+  }
+  opened_ = true;
+  return facts(std::move(peer));
+}
+
+CopyFacts RtspCopyInput::facts(std::string peer) {
+  CopyFacts facts;
+  auto format = std::make_shared<CodedFormat>();
+  if (video_ != nullptr) {
+    format->video = copy_of(*video_->codecpar);
+    facts.video = avcodec_get_name(video_->codecpar->codec_id);
+    facts.width = video_->codecpar->width;
+    facts.height = video_->codecpar->height;
+    facts.reorder = reorder_of(*video_->codecpar, *static_cast<const CodedPacket&>(*first_).packet);
+    facts.step = step_of(*video_);
+  }
+  if (audio_ != nullptr) {
+    format->audio = copy_of(*audio_->codecpar);
+    facts.audio = avcodec_get_name(audio_->codecpar->codec_id);
+  }
+  facts.format = std::move(format);
+  facts.peer = std::move(peer);
+  return facts;
+}
+
+// The sets in the stream are newer than those in its description, and the first ones where that has none.
+void RtspCopyInput::extract(CodedPacket& coded) {
+  if (extractor_ == nullptr || !coded.key || av_bsf_send_packet(extractor_.get(), coded.packet.get()) < 0) return;
+  if (av_bsf_receive_packet(extractor_.get(), coded.packet.get()) < 0) {
+    av_bsf_flush(extractor_.get());
+    return;
+  }
+  size_t size = 0;
+  const std::uint8_t* sets = av_packet_get_side_data(coded.packet.get(), AV_PKT_DATA_NEW_EXTRADATA, &size);
+  if (sets == nullptr || opened_) return;
+  AVCodecParameters& video = *video_->codecpar;
+  auto* copy = static_cast<std::uint8_t*>(av_mallocz(size + AV_INPUT_BUFFER_PADDING_SIZE));
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy, sets, size);
+  av_free(video.extradata);
+  video.extradata = copy;
+  video.extradata_size = static_cast<int>(size);
+}
+
+Result<CopyPacketPtr> RtspCopyInput::fetch() {
+  watch_.arm(config_.stall_timeout);
+  auto coded = std::make_unique<CodedPacket>();
+  coded->packet = owned(av_packet_alloc());
+  AVPacket& packet = *coded->packet;
+  for (;;) {
+    int failed = av_read_frame(context_.get(), &packet);
+    if (failed == AVERROR(EAGAIN) && watch_.ended() == Ended::by_itself) continue;
+    if (watch_.ended() == Ended::by_itself && (failed == AVERROR_EOF || failed == AVERROR(ECONNRESET)))
+      return forward::failure(Kind::rtsp_ended, "the hub ended the stream");
+    if (failed < 0 || watch_.ended() != Ended::by_itself)
+      return as_failure(read_failure(failed < 0 ? failed : AVERROR_EXIT, watch_.ended(), config_.stall_timeout));
+    bool wanted = (video_ != nullptr && packet.stream_index == video_->index) ||
+                  (audio_ != nullptr && packet.stream_index == audio_->index);
+    if (wanted && packet.size > 0) break;
+    av_packet_unref(&packet);
+  }
+  bool video = video_ != nullptr && packet.stream_index == video_->index;
+  coded->track = video ? forward::Track::video : forward::Track::audio;
+  coded->key = !video || (packet.flags & AV_PKT_FLAG_KEY) != 0;
+  coded->arrived = boot_now();
+  std::int64_t pts = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
+  if (pts != AV_NOPTS_VALUE)
+    coded->pts = Duration(av_rescale_q(pts, (video ? video_ : audio_)->time_base, AV_TIME_BASE_Q));
+  if (video) extract(*coded);
+  coded->bytes = static_cast<size_t>(packet.size);
+  return CopyPacketPtr(std::move(coded));
+}
+
+Result<CopyPacketPtr> RtspCopyInput::read() {
+  LogTap::Listening listening(tap_);
+  if (first_ != nullptr) return std::exchange(first_, nullptr);
+  return fetch();
+}
+
+}  // namespace
+
+std::unique_ptr<CopyInput> make_copy_input(const CopyInputConfig& config) {
+  return std::make_unique<RtspCopyInput>(config);
+}
+
+}  // namespace weir::ffmpeg

@@ -1,0 +1,83 @@
+#include "tcp_link.hpp"
+
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace weir::ffmpeg {
+
+namespace {
+constexpr int kEstablished = 1;  // the kernel's number; its own header does not name it
+
+bool leads_to(int fd, int port) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof peer;
+  int protocol = 0;
+  socklen_t protocol_size = sizeof protocol;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &protocol_size) != 0 || protocol != IPPROTO_TCP) return false;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return false;
+  in_port_t found = peer.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(peer).sin6_port
+                                               : reinterpret_cast<sockaddr_in&>(peer).sin_port;
+  return ntohs(found) == port;
+}
+
+template <class Visit>
+void each_connection(int port, const Visit& visit) {
+  DIR* folder = ::opendir("/proc/self/fd");
+  if (folder == nullptr) return;
+  while (const dirent* entry = ::readdir(folder)) {
+    int fd = std::atoi(entry->d_name);
+    if (fd > 2 && fd != ::dirfd(folder) && leads_to(fd, port)) visit(fd);
+  }
+  ::closedir(folder);
+}
+
+tcp_info info_of(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  ::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size);
+  return info;
+}
+
+}  // namespace
+
+std::unique_ptr<TcpLink> TcpLink::find(int peer_port) {
+  int newest = -1;
+  each_connection(peer_port, [&](int fd) { newest = std::max(newest, fd); });
+  int mine = newest < 0 ? -1 : ::fcntl(newest, F_DUPFD_CLOEXEC, 3);
+  return mine < 0 ? nullptr : std::make_unique<TcpLink>(mine);
+}
+
+// Connecting to nowhere is how Linux is told to reset a connection that others may be waiting on.
+void TcpLink::reset_all(int peer_port) {
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  each_connection(peer_port, [&](int fd) { ::connect(fd, &nowhere, sizeof nowhere); });
+}
+
+TcpLink::~TcpLink() { ::close(fd_); }
+
+forward::Progress TcpLink::progress() const {
+  int outstanding = 0;
+  ::ioctl(fd_, SIOCOUTQ, &outstanding);
+  return {info_of(fd_).tcpi_bytes_acked, static_cast<std::uint64_t>(std::max(outstanding, 0))};
+}
+
+bool TcpLink::closed_by_peer() const { return info_of(fd_).tcpi_state != kEstablished; }
+
+void TcpLink::cork(bool on) const {
+  int value = on ? 1 : 0;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_CORK, &value, sizeof value);
+}
+
+}  // namespace weir::ffmpeg

@@ -1,0 +1,33 @@
+// TcpLink: the TCP connection underneath FFmpeg's RTMP, which FFmpeg does not hand out.
+//
+// Found among this process's own descriptors by the port of its peer, and held by a descriptor of our own, so that it
+// can be looked at and ended from any thread while FFmpeg uses it.
+#pragma once
+
+#include "weir/forward/flow.hpp"
+
+#include <memory>
+
+namespace weir::ffmpeg {
+
+class TcpLink {
+ public:
+  // The newest connection to that port; none where there is none.
+  static std::unique_ptr<TcpLink> find(int peer_port);
+  // Every connection to that port, found or not yet found, is reset at once; what was not sent is thrown away.
+  static void reset_all(int peer_port);
+
+  explicit TcpLink(int fd) : fd_(fd) {}  // takes it over
+  TcpLink(const TcpLink&) = delete;
+  ~TcpLink();
+
+  forward::Progress progress() const;
+  bool closed_by_peer() const;
+  // While corked, what is written is gathered; uncorking sends it without waiting for more.
+  void cork(bool on) const;
+
+ private:
+  const int fd_;
+};
+
+}  // namespace weir::ffmpeg

@@ -1,0 +1,72 @@
+// CopyInput and CopyOutput: the two ends of a stream that is forwarded as it is, packet by packet, never decoded.
+//
+// Everything blocks, every call has a bound, and `interrupt` (any thread) ends a blocked call within 200 ms, name
+// resolution aside. Failures are those of forward::failure. An object is one connection: whoever wants another one makes
+// another object. A packet and a format may go to another thread; an end belongs to the thread that opened it.
+#pragma once
+
+#include "weir/base/result.hpp"
+#include "weir/base/time.hpp"
+#include "weir/forward/flow.hpp"
+#include "weir/forward/stamps.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace weir {
+
+class CopyPacket {
+ public:
+  virtual ~CopyPacket() = default;
+  forward::Track track = forward::Track::video;
+  bool key = false;                    // a picture that can be decoded by itself; all sound
+  std::optional<Duration> pts = {};    // in the input's own time
+  size_t bytes = 0;
+  Instant arrived{};
+};
+using CopyPacketPtr = std::unique_ptr<CopyPacket>;
+
+// What a destination must know before the first packet.
+class CopyFormat {
+ public:
+  virtual ~CopyFormat() = default;
+  virtual bool same_as(const CopyFormat& other) const = 0;
+};
+
+struct CopyFacts {
+  std::shared_ptr<const CopyFormat> format;
+  std::string video, audio;  // codecs, "" where there is none
+  int width = 0, height = 0;
+  int reorder = 0;           // how many pictures may come before one that is shown earlier
+  Duration step = 40ms;      // between two pictures
+  std::string peer;          // the address really connected to
+};
+
+class CopyInput {
+ public:
+  virtual ~CopyInput() = default;
+  // Connects, and waits for the first picture that can be decoded by itself, which `read` hands out first.
+  virtual Result<CopyFacts> open(Duration within) = 0;
+  virtual Result<CopyPacketPtr> read() = 0;
+  virtual void interrupt() = 0;
+};
+
+class CopyOutput {
+ public:
+  virtual ~CopyOutput() = default;
+  // Connects until the destination has agreed to be sent the stream.
+  virtual Status open(const CopyFormat& format) = 0;
+  // Fails where nothing was acknowledged for too long, also while it waits.
+  virtual Status write(CopyPacket& packet, const forward::Stamp& stamp) = 0;
+  // What the destination's machine has acknowledged; fails as `write` does. For moments without a packet.
+  virtual Result<forward::Flow::State> look() = 0;
+  virtual std::uint64_t media_bytes() const = 0;
+  // Says goodbye, within a moment.
+  virtual void close() = 0;
+  virtual void interrupt() = 0;
+  // Ends the connection without a goodbye, and what the kernel has not sent yet with it. Any thread.
+  virtual void reset() = 0;
+};
+
+}  // namespace weir

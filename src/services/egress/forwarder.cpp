@@ -1,0 +1,223 @@
+#include "weir/egress/forwarder.hpp"
+
+#include "weir/base/clock.hpp"
+#include "weir/base/random.hpp"
+
+namespace weir::egress {
+
+using forward::Failure;
+
+namespace {
+constexpr Duration kLookEvery = 200ms;  // at what the destination has acknowledged, where no packet comes
+constexpr Duration kPiece = 250ms;      // of waiting, between two looks at what comes from outside
+
+// What was ended from outside, by a right to send that is back already, is no failure of anybody.
+forward::Event lost(const Error& error) {
+  if (error.reason == "interrupted" || error.reason == to_string(forward::Kind::deadline)) return forward::OutputClosed{};
+  return forward::failure_of(error);
+}
+}  // namespace
+
+Forwarder::Forwarder(Ends ends, forward::Policy policy, Tenure& tenure, Report& report)
+    : ends_(std::move(ends)), policy_(policy), tenure_(tenure), report_(report) {}
+
+Forwarder::~Forwarder() {
+  close_output(false);
+  close_input();
+}
+
+void Forwarder::stop() {
+  std::lock_guard lock(mutex_);
+  stop_ = true;
+  if (dialling_ != nullptr) dialling_->interrupt();
+  if (output_ != nullptr) output_->interrupt();
+  if (waiting_ != nullptr) waiting_->wake();
+  changed_.notify_all();
+}
+
+void Forwarder::look_at_tenure() {
+  std::lock_guard lock(mutex_);
+  if (!tenure_.valid(boot_now())) {
+    if (dialling_ != nullptr) dialling_->interrupt();
+    if (output_ != nullptr) output_->reset();
+  }
+  if (waiting_ != nullptr) waiting_->wake();
+  changed_.notify_all();
+}
+
+std::optional<Forwarder::Event> Forwarder::pending(bool held) {
+  {
+    std::lock_guard lock(mutex_);
+    if (stop_) return forward::StopAsked{};
+  }
+  bool valid = tenure_.valid(boot_now());
+  if (!valid && !held) return forward::DeadlinePassed{};
+  if (valid && held) return forward::Extended{};
+  return std::nullopt;
+}
+
+forward::End Forwarder::run() {
+  course_ = forward::begin(boot_now(), policy_);
+  for (;;) {
+    if (auto event = pending(course_.held_until.has_value())) apply(*event);
+    forward::Task task = next(course_, boot_now());
+    if (const auto* end = std::get_if<forward::End>(&task)) {
+      report_.stopped(end->reason, boot_now());
+      close_output(false);
+      close_input();
+      return *end;
+    }
+    Event event = std::visit([this](const auto& each) -> Event {
+      if constexpr (std::is_same_v<std::decay_t<decltype(each)>, forward::End>) return forward::StopAsked{};
+      else return perform(each);
+    }, task);
+    // What ended a call from outside is not a failure of what was called.
+    if (auto outside = pending(course_.held_until.has_value())) event = *outside;
+    apply(event);
+  }
+}
+
+void Forwarder::apply(const Event& event) {
+  Instant now = boot_now();
+  if (const auto* why = std::get_if<Failure>(&event); why != nullptr && !course_.held_until) {
+    report_.failed(*why);
+    report_.stopped(to_string(why->kind), now);
+    if (row_of(why->kind).side == forward::Side::input) close_input();
+    else close_output(false);
+  } else if (std::holds_alternative<forward::OutputClosed>(event)) {
+    report_.stopped("reopened", now);
+    close_output(false);
+  } else if (std::holds_alternative<forward::DeadlinePassed>(event)) {
+    report_.failed({forward::Kind::deadline, "the right to send is over"});
+    report_.stopped("deadline", now);
+    close_output(true);
+    close_input();
+    report_.held(policy_.held_max);
+  }
+  forward::Step stepped = step(std::move(course_), event, now, policy_, random_unit());
+  course_ = std::move(stepped.next);
+  if (stepped.scheduled) report_.retry(*stepped.scheduled);
+}
+
+void Forwarder::close_input() {
+  {
+    std::lock_guard lock(mutex_);
+    waiting_ = nullptr;
+  }
+  intake_.reset();
+}
+
+void Forwarder::close_output(bool reset) {
+  std::shared_ptr<CopyOutput> output;
+  {
+    std::lock_guard lock(mutex_);
+    output = std::move(output_);
+  }
+  if (output && reset) output->reset();
+  if (output) output->close();
+  if (intake_) intake_->stop_taking();
+}
+
+Forwarder::Event Forwarder::perform(const forward::ConnectInput& task) {
+  report_.input_connecting(course_.input.failures + 1);
+  Instant begun = boot_now();
+  std::unique_ptr<CopyInput> input = ends_.input();
+  {
+    std::lock_guard lock(mutex_);
+    if (stop_) return forward::StopAsked{};
+    dialling_ = input.get();
+  }
+  auto opened = input->open(task.within);
+  {
+    std::lock_guard lock(mutex_);
+    dialling_ = nullptr;
+  }
+  if (!opened) return lost(opened.error());
+  report_.input_connected(*opened, boot_now() - begun);
+  facts_ = *std::move(opened);
+  input_is_new_ = true;
+  intake_ = std::make_unique<Intake>(std::move(input), !facts_.video.empty());
+  std::lock_guard lock(mutex_);
+  waiting_ = intake_.get();
+  return forward::InputConnected{};
+}
+
+Forwarder::Event Forwarder::perform(const forward::ConnectOutput&) {
+  if (auto over = intake_->ended()) return lost(*over);
+  report_.output_connecting(course_.output.failures + 1);
+  Instant begun = boot_now();
+  std::shared_ptr<CopyOutput> output = ends_.output();
+  {
+    std::lock_guard lock(mutex_);
+    if (stop_) return forward::StopAsked{};
+    output_ = output;
+  }
+  if (Status opened = output->open(*facts_.format); !opened) return lost(opened.error());
+  sent_format_ = facts_.format;
+  output_is_new_ = true;
+  report_.output_connected(boot_now() - begun);
+  return forward::OutputConnected{};
+}
+
+// A new connection of the destination starts at zero; a new input on the old one goes on.
+void Forwarder::begin_stream() {
+  if (output_is_new_) {
+    stamps_ = {};
+    interleaver_.emplace(!facts_.video.empty() && !facts_.audio.empty());
+  }
+  if (output_is_new_ || input_is_new_) stamps_.begin_input(facts_.reorder, facts_.step, boot_now());
+  output_is_new_ = input_is_new_ = false;
+  intake_->begin_taking();
+}
+
+Forwarder::Event Forwarder::perform(const forward::Forward&) {
+  // Another picture size or codec needs a destination that is told so from the beginning.
+  if (!sent_format_->same_as(*facts_.format))
+    return forward::OutputClosed{};
+  begin_stream();
+  for (Instant looked{};;) {
+    if (auto outside = pending(false)) return *outside;
+    auto packet = intake_->take(kLookEvery);
+    Instant now = boot_now();
+    if (!packet) {
+      write_ready(now + decltype(interleaver_)::value_type::kPatience);
+      return lost(packet.error());
+    }
+    if (*packet != nullptr)
+      if (auto failed = pump(*std::move(packet), now)) return *failed;
+    if (now - looked < kLookEvery) continue;
+    looked = now;
+    if (auto failed = write_ready(now)) return *failed;
+    auto state = output_->look();
+    if (!state) return lost(state.error());
+    report_.flow(*state, output_->media_bytes(), now);
+    report_.dropped(intake_->dropped(), now);
+  }
+}
+
+std::optional<Forwarder::Event> Forwarder::pump(CopyPacketPtr packet, Instant now) {
+  forward::Stamp stamp = stamps_.at(packet->track, packet->pts, packet->arrived);
+  interleaver_->push({packet->track, stamp, packet->arrived, std::move(packet)});
+  return write_ready(now);
+}
+
+std::optional<Forwarder::Event> Forwarder::write_ready(Instant now) {
+  while (auto item = interleaver_->pop(now))
+    if (Status written = output_->write(*item->what, item->stamp); !written) return lost(written.error());
+  return std::nullopt;
+}
+
+Forwarder::Event Forwarder::wait_until(Instant until, bool held) {
+  while (!pending(held)) {
+    Duration left = until - boot_now();
+    if (left <= 0s) break;
+    std::unique_lock lock(mutex_);
+    if (!stop_) changed_.wait_for(lock, std::min(left, kPiece));
+  }
+  return forward::Waited{};
+}
+
+Forwarder::Event Forwarder::perform(const forward::Wait& task) { return wait_until(task.until, false); }
+Forwarder::Event Forwarder::perform(const forward::Hold& task) { return wait_until(task.until, true); }
+
+}  // namespace weir::egress

@@ -1,0 +1,74 @@
+// Forwarder: keeps one stream flowing from its hub to its destination, and knows when it does not.
+//
+// `run` blocks on a thread of its own and returns what the process should end with. It asks forward::next what to do, does
+// it, and tells forward::step what came of it; no rule stands here. The other methods may be called from any thread.
+#pragma once
+
+#include "weir/egress/intake.hpp"
+#include "weir/egress/report.hpp"
+#include "weir/egress/tenure.hpp"
+#include "weir/forward/course.hpp"
+#include "weir/forward/interleave.hpp"
+
+#include <functional>
+
+namespace weir::egress {
+
+struct Ends {
+  std::function<std::unique_ptr<CopyInput>()> input;
+  std::function<std::unique_ptr<CopyOutput>()> output;
+};
+
+class Forwarder {
+ public:
+  Forwarder(Ends ends, forward::Policy policy, Tenure& tenure, Report& report);
+  ~Forwarder();
+  forward::End run();
+  // Ends with code 0.
+  void stop();
+  // The tenure has changed, or has run out: looks at it now. Where it ran out, the connection is reset before this returns.
+  void look_at_tenure();
+
+ private:
+  using Event = forward::Event;
+  // Something from outside that comes before everything else.
+  std::optional<Event> pending(bool held);
+  Event perform(const forward::ConnectInput& task);
+  Event perform(const forward::ConnectOutput& task);
+  Event perform(const forward::Forward& task);
+  Event perform(const forward::Wait& task);
+  Event perform(const forward::Hold& task);
+  Event wait_until(Instant until, bool held);
+  void apply(const Event& event);
+  void close_input();
+  void close_output(bool reset);
+  void begin_stream();
+  // The end of the stream, where it ended.
+  std::optional<Event> pump(CopyPacketPtr packet, Instant now);
+  std::optional<Event> write_ready(Instant now);
+
+  const Ends ends_;
+  const forward::Policy policy_;
+  Tenure& tenure_;
+  Report& report_;
+
+  // The forwarder's thread only.
+  forward::Course course_;
+  std::unique_ptr<Intake> intake_;
+  CopyFacts facts_;
+  std::shared_ptr<const CopyFormat> sent_format_;
+  forward::Stamps stamps_;
+  std::optional<forward::Interleaver<CopyPacketPtr>> interleaver_;
+  bool input_is_new_ = false;  // since the last packet that was sent
+  bool output_is_new_ = false;
+
+  // Any thread.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  std::shared_ptr<CopyOutput> output_;
+  CopyInput* dialling_ = nullptr;  // while it is opened
+  Intake* waiting_ = nullptr;
+};
+
+}  // namespace weir::egress

@@ -1,0 +1,50 @@
+// Report: everything a forwarder says about itself: one log event and its metrics for each thing that happens.
+//
+// Called by the forwarder's thread; the metrics are read by the endpoint's.
+#pragma once
+
+#include "weir/base/log_limit.hpp"
+#include "weir/forward/course.hpp"
+#include "weir/net/metrics.hpp"
+#include "weir/ports/media_copy.hpp"
+
+namespace weir::egress {
+
+struct Identity {
+  std::string stream, run, instance;
+  std::int64_t restarts = 0;  // instances that this run had before
+};
+
+class Report {
+ public:
+  Report(net::Metrics& metrics, const Identity& identity);
+
+  void input_connecting(int attempt);
+  void input_connected(const CopyFacts& facts, Duration took);
+  void output_connecting(int attempt);
+  void output_connected(Duration took);
+  // What the destination has acknowledged so far; the first time that it grows, forwarding has started.
+  void flow(forward::Flow::State state, std::uint64_t media_bytes, Instant now);
+  // The stream does not flow any more; nothing where it never did.
+  void stopped(std::string_view reason, Instant now);
+  void retry(const forward::Scheduled& scheduled);
+  void dropped(std::uint64_t packets, Instant now);
+  void held(Duration at_most);
+  void exit(const forward::End& end, const forward::Failure& last);
+  const forward::Failure& last_failure() const { return last_; }
+  void failed(const forward::Failure& why);
+
+ private:
+  net::Metrics& metrics_;
+  const net::Metrics::Labels run_, instance_;
+  net::Gauge& forwarding_;
+  net::Counter& bytes_out_;
+  net::Counter& dropped_;
+  forward::Failure last_;
+  std::optional<Instant> started_;   // flowing since
+  std::uint64_t bytes_ = 0;          // of this connection of the destination, counted already
+  std::uint64_t dropped_before_ = 0;
+  LogLimit drops_{10s};
+};
+
+}  // namespace weir::egress

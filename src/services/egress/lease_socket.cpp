@@ -1,0 +1,126 @@
+#include "weir/egress/lease_socket.hpp"
+
+#include "weir/base/json.hpp"
+#include "weir/base/log.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weir::egress {
+
+namespace asio = boost::asio;
+using Local = asio::local::stream_protocol;
+
+namespace {
+constexpr size_t kLineMax = 4096;
+constexpr int kConnectionsMax = 8;
+
+bool may_speak(Local::socket& peer) {
+  ucred who{};
+  socklen_t size = sizeof who;
+  bool known = ::getsockopt(peer.native_handle(), SOL_SOCKET, SO_PEERCRED, &who, &size) == 0;
+  return known && (who.uid == ::geteuid() || who.uid == 0);
+}
+
+json::object refusal(std::string_view code, std::string_view message) {
+  return {{"error", {{"code", code}, {"message", message}}}};
+}
+}  // namespace
+
+struct LeaseSocket::State : std::enable_shared_from_this<State> {
+  State(asio::io_context& io, Tenure& held, std::function<void()> told)
+      : acceptor(io), tenure(held), changed(std::move(told)) {}
+
+  json::object answer(std::string_view line) {
+    auto parsed = json::parse_text(line);
+    if (!parsed || !parsed->is_object()) return refusal("bad_request", "a line is one JSON object");
+    const json::object& asked = parsed->get_object();
+    if (!asked.empty()) {
+      const auto* version = asked.if_contains("version");
+      const auto* until = asked.if_contains("valid_until_us");
+      if (version == nullptr || until == nullptr || !version->is_int64() || !until->is_int64() ||
+          version->get_int64() < 0 || until->get_int64() < 0)
+        return refusal("bad_request", "version and valid_until_us must be whole numbers");
+      Status extended = tenure.extend(version->get_int64(), Instant(Duration(until->get_int64())));
+      if (!extended) return refusal(extended.error().reason, extended.error().message);
+      changed();
+    }
+    auto valid_until = tenure.valid_until();
+    return {{"version", tenure.version()},
+            {"valid_until_us", valid_until ? json::value(valid_until->time_since_epoch().count()) : json::value()}};
+  }
+
+  asio::awaitable<void> serve(std::shared_ptr<State> self, Local::socket peer) {
+    std::string line;
+    boost::system::error_code failed;
+    while (!failed) {
+      size_t size = co_await asio::async_read_until(peer, asio::dynamic_buffer(line, kLineMax), '\n',
+                                                    asio::redirect_error(asio::use_awaitable, failed));
+      if (failed) break;
+      std::string reply = json::to_text(self->answer(std::string_view(line).substr(0, size - 1))) + "\n";
+      line.erase(0, size);
+      co_await asio::async_write(peer, asio::buffer(reply), asio::redirect_error(asio::use_awaitable, failed));
+    }
+    --self->connections;
+  }
+
+  asio::awaitable<void> accept(std::shared_ptr<State> self) {
+    for (;;) {
+      boost::system::error_code failed;
+      Local::socket peer = co_await self->acceptor.async_accept(asio::redirect_error(asio::use_awaitable, failed));
+      if (!self->acceptor.is_open()) co_return;
+      if (failed || self->connections >= kConnectionsMax || !may_speak(peer)) continue;
+      ++self->connections;
+      asio::co_spawn(self->acceptor.get_executor(), serve(self, std::move(peer)), asio::detached);
+    }
+  }
+
+  Local::acceptor acceptor;
+  Tenure& tenure;
+  std::function<void()> changed;
+  std::string path;
+  int connections = 0;
+};
+
+LeaseSocket::LeaseSocket(asio::io_context& io, Tenure& tenure, std::function<void()> changed)
+    : state_(std::make_shared<State>(io, tenure, std::move(changed))) {}
+
+LeaseSocket::~LeaseSocket() {
+  boost::system::error_code ignored;
+  state_->acceptor.close(ignored);
+  if (!state_->path.empty()) ::unlink(state_->path.c_str());
+}
+
+Status LeaseSocket::listen(const std::string& path) {
+  auto refused = [&](std::string_view why) {
+    return Error{Errc::conflict, "config_invalid", fmt::format("cannot listen on {}: {}", path, why)};
+  };
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) return refused("the path is too long for a socket");
+  boost::system::error_code failed;
+  Local::endpoint at(path);
+  Local::socket probe(state_->acceptor.get_executor());
+  probe.connect(at, failed);
+  if (!failed) return refused("another forwarder answers there");
+  struct stat about {};
+  if (::lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode)) ::unlink(path.c_str());
+  state_->acceptor.open(at.protocol(), failed);
+  mode_t before = ::umask(0177);
+  if (!failed) state_->acceptor.bind(at, failed);
+  ::umask(before);
+  if (!failed) state_->acceptor.listen(Local::acceptor::max_listen_connections, failed);
+  if (failed) return refused(failed.message());
+  state_->path = path;
+  asio::co_spawn(state_->acceptor.get_executor(), state_->accept(state_), asio::detached);
+  return ok();
+}
+
+}  // namespace weir::egress
