@@ -51,10 +51,11 @@ bool asks_for(std::string_view piece, std::string_view path) {
 }  // namespace
 
 struct FaultProxy::State {
-  explicit State(const std::string& url)
+  State(const std::string& url, int receive_bytes)
       : acceptor(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)),
         plane(asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)))),
         port(acceptor.local_endpoint().port()) {
+    if (receive_bytes > 0) acceptor.set_option(asio::socket_base::receive_buffer_size(receive_bytes));
     asio::co_spawn(io, accept(), asio::detached);
     thread = std::thread([this] { io.run(); });
   }
@@ -91,11 +92,15 @@ struct FaultProxy::State {
     asio::steady_timer timer(io);
     for (;;) {
       boost::system::error_code failed;
+      while (up && fault.freeze && from.is_open()) {
+        timer.expires_after(10ms);
+        co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, failed));
+      }
       size_t got =
           co_await from.async_read_some(asio::buffer(piece), asio::redirect_error(asio::use_awaitable, failed));
       if (failed) break;
       if (up && !fault.cut_path.empty() && asks_for({piece.data(), got}, fault.cut_path)) break;
-      if (Duration pause = draw_delay(); pause > 0us) {
+      if (Duration pause = draw_delay() + (up ? pause_for(got) : 0us); pause > 0us) {
         timer.expires_after(pause);
         co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, failed));
       }
@@ -124,6 +129,10 @@ struct FaultProxy::State {
       if (fault.cut || (link->lossy && !fault.lose_up && !fault.lose_down)) drop(link);
   }
 
+  Duration pause_for(size_t bytes) const {
+    if (fault.bytes_per_s == 0) return 0us;
+    return from_seconds(static_cast<double>(bytes) / static_cast<double>(fault.bytes_per_s));
+  }
   Duration draw_delay() {
     if (fault.delay == 0us && fault.jitter == 0us) return 0us;
     double share = std::uniform_real_distribution<>(-1, 1)(random);
@@ -141,9 +150,12 @@ struct FaultProxy::State {
   std::thread thread;
 };
 
-FaultProxy::FaultProxy(const std::string& url) : state_(std::make_unique<State>(url)) {}
+FaultProxy::FaultProxy(const std::string& url, int receive_bytes)
+    : state_(std::make_unique<State>(url, receive_bytes)) {}
 FaultProxy::~FaultProxy() = default;
 std::string FaultProxy::url() const { return fmt::format("http://127.0.0.1:{}", state_->port); }
+
+int FaultProxy::port() const { return state_->port; }
 
 void FaultProxy::set(const Fault& fault) {
   std::promise<void> done;
