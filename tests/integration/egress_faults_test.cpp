@@ -5,6 +5,7 @@
 #include "stall.hpp"
 
 #include "shard.hpp"
+#include "tls_testing.hpp"
 
 #include "weir/base/clock.hpp"
 
@@ -95,14 +96,19 @@ TEST_F(EgressFaults, AResetInTheMiddle_IsSeenAtOnce_AndForwardingGoesOn) {
       << forwarder.child().log();
 }
 
-// The reader's kernel takes a few kilobytes more and then nothing: no byte is acknowledged any more.
-TEST_F(EgressFaults, AReaderThatStops_IsFoundWithin10s_OfTheLastAcknowledgedByte) {
+// Two ways to be dead behind a connection that stands: packets vanish on the way, or the reader's kernel takes a few
+// kilobytes more and then nothing. Either way no byte is acknowledged any more.
+class EgressDead : public EgressFaults, public ::testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, EgressDead, ::testing::Values("BlackHole", "StoppedReader"),
+                         [](const auto& each) { return each.param; });
+
+TEST_P(EgressDead, IsFoundWithin10s_OfTheLastAcknowledgedByte) {
   start_server(8192);
   ForwarderProcess forwarder(folder_, hub_->base(), by_proxy(), quick({{"stream_id", "large"}}));
   ASSERT_TRUE(forwarder.forwarding()) << forwarder.child().log();
   double acknowledged = forwarder.metric("egress_forwarder_bytes_out_total");
   Instant moved = boot_now();
-  proxy_->set({.freeze = true});
+  proxy_->set(std::string(GetParam()) == "BlackHole" ? Fault{.deaf = true} : Fault{.freeze = true});
   ASSERT_TRUE(eventually(20s, [&] {
     double now = forwarder.metric("egress_forwarder_bytes_out_total");
     if (now > acknowledged) moved = boot_now();
@@ -149,6 +155,46 @@ TEST_F(EgressFaults, ANameThatDoesNotResolve_AndAPortThatSpeaksNoTls_AreToldApar
                          quick({{"dest_connect_timeout_s", 2}}));
   ASSERT_TRUE(plain.said("egress.retry.scheduled")) << plain.child().log();
   EXPECT_EQ(kind(plain), "rtmp_tls");
+}
+
+// ---- TLS ----
+
+// A certificate for 127.0.0.1 with its key, and the authority that signed it.
+struct Certified {
+  explicit Certified(const TempDir& folder) : server(folder.path() + "/server.pem"), authority(folder.path() + "/ca.pem") {
+    net::testing::Authority signer;
+    signer.write(authority);
+    auto issued = signer.issue("IP:127.0.0.1");
+    FILE* file = std::fopen(server.c_str(), "we");
+    EXPECT_EQ(::PEM_write_X509(file, issued->x509), 1);
+    EXPECT_EQ(::PEM_write_PrivateKey(file, issued->key, nullptr, nullptr, 0, nullptr, nullptr), 1);
+    std::fclose(file);
+  }
+  const std::string server, authority;
+};
+
+TEST_F(EgressFaults, OverTls_ACertificateThatNobodyKnows_IsRefused_AndOneThatIsKnownIsNot) {
+  if (part("lib/ngx_stream_module.so").empty()) GTEST_SKIP() << "lib/ngx_stream_module.so could not be fetched";
+  Certified certified(folder_);
+  RtmpServer server(folder_, certified.server);
+  std::string to = fmt::format("rtmps://127.0.0.1:{}/live/key", server.tls_port());
+  ForwarderProcess stranger(folder_, hub_->base(), to, kQuick);
+  ASSERT_TRUE(stranger.said("egress.retry.scheduled")) << stranger.child().log();
+  EXPECT_EQ(kind(stranger), "rtmp_tls");
+  EXPECT_EQ(server.log().find("publish: name"), std::string::npos) << "the key was not shown to a stranger";
+  ForwarderProcess friendly(folder_, hub_->base(), to, quick({{"dest_ca_file", certified.authority}}));
+  ASSERT_TRUE(friendly.forwarding()) << friendly.child().log();
+  EXPECT_GE(server.watch("key", 3).video, 60);
+}
+
+TEST_F(EgressFaults, FromAHubOverTls_TheStreamArrives) {
+  if (!mediamtx_is_there()) GTEST_SKIP() << "MediaMTX could not be built: no Go, or its registry is out of reach";
+  Certified certified(folder_);
+  MediaMtx hub(folder_, certified.server);
+  auto publisher = hub.publish("s1", "h264");
+  start_server();
+  ForwarderProcess forwarder(folder_, hub.secure_base(), server_->url("live", "key"), kQuick);
+  EXPECT_TRUE(forwarder.forwarding()) << forwarder.child().log() << hub.log();
 }
 
 // ---- a stop ----

@@ -11,6 +11,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
+#include <linux/filter.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <future>
 #include <random>
@@ -36,6 +39,13 @@ struct Link {
       socket->set_option(asio::socket_base::linger(true, 0), ignored);
       socket->close(ignored);
     }
+  }
+  // The kernel throws away what arrives before TCP sees it.
+  void be_deaf() {
+    sock_filter nothing[] = {{BPF_RET | BPF_K, 0, 0, 0}};
+    sock_fprog program{1, nothing};
+    ::setsockopt(client.native_handle(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program);
+    lossy = true;
   }
   tcp::socket client, server;
   bool lossy = false;  // bytes of it were thrown away
@@ -71,6 +81,7 @@ struct FaultProxy::State {
       if (failed) continue;
       auto link = std::make_shared<Link>(std::move(client));
       links.insert(link);
+      if (fault.deaf) link->be_deaf();
       asio::co_spawn(io, serve(link), asio::detached);
     }
   }
@@ -126,7 +137,9 @@ struct FaultProxy::State {
     fault = wanted;
     std::set<LinkPtr> now = links;
     for (const LinkPtr& link : now)
-      if (fault.cut || (link->lossy && !fault.lose_up && !fault.lose_down)) drop(link);
+      if (fault.deaf) link->be_deaf();
+    for (const LinkPtr& link : now)
+      if (fault.cut || (link->lossy && !fault.lose_up && !fault.lose_down && !fault.deaf)) drop(link);
   }
 
   Duration pause_for(size_t bytes) const {

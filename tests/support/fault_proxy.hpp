@@ -18,6 +18,7 @@ struct Fault {
   std::string cut_path = {};                // only those on which somebody asks for what begins with this
   bool lose_up = false, lose_down = false;  // bytes towards the server, or from it, vanish: both is a black hole
   bool freeze = false;                      // nothing is read from the client any more, and nothing closed
+  bool deaf = false;                        // the client's packets vanish below TCP: nothing is acknowledged any more
   size_t bytes_per_s = 0;                   // so much is read from a client at most; 0: no bound
   Duration delay{};                         // of every piece in each direction
   Duration jitter{};                        // the delay is longer or shorter by up to this much

@@ -144,11 +144,17 @@ Hub::Hub(const TempDir& folder, const std::map<std::string, std::string>& stream
 
 bool mediamtx_is_there() { return !part("bin/mediamtx").empty(); }
 
-MediaMtx::MediaMtx(const TempDir& folder) : folder_(folder.path()) {
+MediaMtx::MediaMtx(const TempDir& folder, const std::string& certificate) : folder_(folder.path()) {
   int port = free_port();
-  std::string path = folder.path() + "/mediamtx.yml";
-  write_text(path, fmt::format("logLevel: debug\nrtspAddress: 127.0.0.1:{}\nrtspTransports: [tcp]\nrtmp: no\nhls: no\n"
-                               "webrtc: no\nsrt: no\napi: no\npaths:\n  all_others:\n", port));
+  std::string path = folder.path() + "/mediamtx.yml", tls;
+  if (!certificate.empty()) {
+    int secure = free_port();
+    tls = fmt::format("rtspEncryption: optional\nrtspsAddress: 127.0.0.1:{}\nrtspServerKey: {}\nrtspServerCert: {}\n",
+                      secure, certificate, certificate);
+    secure_base_ = fmt::format("rtsps://127.0.0.1:{}", secure);
+  }
+  write_text(path, fmt::format("logLevel: debug\nrtspAddress: 127.0.0.1:{}\nrtspTransports: [tcp]\n{}rtmp: no\nhls: no\n"
+                               "webrtc: no\nsrt: no\napi: no\npaths:\n  all_others:\n", port, tls));
   program_ = std::make_unique<Program>(folder.path() + "/mediamtx.log",
                                        std::vector<std::string>{part("bin/mediamtx"), path});
   EXPECT_TRUE(eventually(20s, [&] { return accepts(port); })) << program_->log();
@@ -165,16 +171,24 @@ std::unique_ptr<Program> MediaMtx::publish(const std::string& id, const std::str
 
 // ---- the RTMP server ----
 
-RtmpServer::RtmpServer(const TempDir& folder) : folder_(folder.path()), port_(free_port()) {
-  int http = http_port_ = free_port();
+RtmpServer::RtmpServer(const TempDir& folder, const std::string& certificate)
+    : folder_(folder.path()), port_(free_port()), http_port_(free_port()) {
+  if (!certificate.empty()) tls_port_ = free_port();
   fs::create_directories(folder_ + "/kept");
   auto fill = [&](std::string text) {
     for (auto [mark, value] : {std::pair{"@D", folder_}, {"@MODULE", part("lib/ngx_rtmp_module.so")},
-                               {"@RTMP", std::to_string(port_)}, {"@HTTP", std::to_string(http)}})
+                               {"@RTMP", std::to_string(port_)}, {"@HTTP", std::to_string(http_port_)}, {"@STREAM", part("lib/ngx_stream_module.so")},
+                               {"@TLS", std::to_string(tls_port_)}, {"@CERTIFICATE", certificate}})
       for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark)) text.replace(at, strlen(mark), value);
     return text;
   };
-  write_text(folder_ + "/nginx.conf", fill(R"(
+  std::string module = certificate.empty() ? "" : "load_module @STREAM;";
+  std::string tls = certificate.empty() ? "" : R"(
+stream { server {
+  listen 127.0.0.1:@TLS ssl; ssl_certificate @CERTIFICATE; ssl_certificate_key @CERTIFICATE; proxy_pass 127.0.0.1:@RTMP;
+} }
+)";
+  write_text(folder_ + "/nginx.conf", fill(module + R"(
 load_module @MODULE;
 daemon off; master_process off; pid @D/nginx.pid; error_log @D/nginx.log info;
 events { worker_connections 256; }
@@ -192,7 +206,7 @@ http {
   client_body_temp_path @D/n1; proxy_temp_path @D/n2; fastcgi_temp_path @D/n3; uwsgi_temp_path @D/n4; scgi_temp_path @D/n5;
   server { listen 127.0.0.1:@HTTP; location = /denied { return 403; } }
 }
-)"));
+)" + tls));
   program_ = std::make_unique<Program>(
       folder_ + "/nginx.out", std::vector<std::string>{part("bin/nginx"), "-p", folder_, "-e", folder_ + "/nginx.log", "-c",
                                                        folder_ + "/nginx.conf"});

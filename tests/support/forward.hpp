@@ -52,22 +52,26 @@ class Hub {
 bool mediamtx_is_there();
 class MediaMtx {
  public:
-  explicit MediaMtx(const TempDir& folder);
+  // `certificate`: a file with one and its key, for rtsps.
+  explicit MediaMtx(const TempDir& folder, const std::string& certificate = {});
   const std::string& base() const { return base_; }
+  const std::string& secure_base() const { return secure_base_; }
   std::string log() const { return program_->log(); }
   std::unique_ptr<Program> publish(const std::string& id, const std::string& kind) const;
 
  private:
   const std::string folder_;
-  std::string base_;
+  std::string base_, secure_base_;
   std::unique_ptr<Program> program_;
 };
 
 class RtmpServer {
  public:
-  explicit RtmpServer(const TempDir& folder);
+  // `certificate`: a file with one and its key, for RTMPS.
+  explicit RtmpServer(const TempDir& folder, const std::string& certificate = {});
   std::string url(const std::string& app, const std::string& key) const;
   int port() const { return port_; }
+  int tls_port() const { return tls_port_; }
   int http_port() const { return http_port_; }  // speaks neither RTMP nor TLS
   std::string log() const { return text_in_file(folder_ + "/nginx.log"); }
   // The stream that somebody publishes now, as its player sees it: decoded frames of each kind in `seconds`.
@@ -82,7 +86,7 @@ class RtmpServer {
 
  private:
   const std::string folder_;
-  int port_ = 0, http_port_ = 0;
+  int port_ = 0, http_port_ = 0, tls_port_ = 0;
   std::unique_ptr<Program> program_;
 };
 

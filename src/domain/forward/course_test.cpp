@@ -1,8 +1,12 @@
 #include "weir/forward/course.hpp"
 
+#include "temp_files.hpp"
+
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 namespace weir::forward {
 namespace {
@@ -226,6 +230,18 @@ TEST(Failures, EveryKind_HasItsRow_WithASentence) {
     EXPECT_EQ(failure_of(failure(row.kind, "why")).kind, row.kind);
   }
   EXPECT_EQ(failure_of(Error{Errc::internal, "something", "else"}).kind, Kind::internal);
+}
+
+TEST(Failures, EveryKind_StandsInTheManual_WithItsAdvice) {
+  std::string page = test::text_in_file(std::string(WEIR_SOURCE_DIR) + "/docs/egress.md");
+  for (const KindRow& row : all_kinds()) {
+    if (row.kind == Kind::none) continue;
+    size_t at = page.find(fmt::format("\n| `{}` |", row.name));
+    ASSERT_NE(at, std::string::npos) << row.name;
+    std::string line = page.substr(at + 1, page.find('\n', at + 1) - at - 1);
+    EXPECT_TRUE(line.ends_with(fmt::format("| {} |", row.advice))) << line;
+    EXPECT_NE(line.find(fmt::format("| {}", row.exit)), std::string::npos) << line;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,255 @@
+#include "testing.hpp"
+
+#include "log_lines.hpp"
+
+#include "weir/base/clock.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weir::egress::testing {
+namespace {
+
+using forward::Kind;
+
+// A forwarder on its thread, between the two fakes.
+class Forwarding : public ::testing::Test {
+ protected:
+  void start(forward::Policy policy = quick(), std::optional<Instant> valid_until = std::nullopt) {
+    tenure_.emplace(1, valid_until);
+    forwarder_.emplace(Ends{.input = [this] { return std::make_unique<FakeInput>(stage_); },
+                            .output = [this] { return std::make_unique<FakeOutput>(stage_); }},
+                       policy, *tenure_, report_);
+    thread_ = std::thread([this] { end_ = forwarder_->run(); });
+  }
+  static forward::Policy quick() {
+    return {.grace = 5s, .retry = {.first = 1ms, .cap = 5ms, .jitter = 0, .spread = 1ms}, .held_max = 10s};
+  }
+  forward::End join() {
+    thread_.join();
+    return end_;
+  }
+  void TearDown() override {
+    if (!thread_.joinable()) return;
+    forwarder_->stop();
+    thread_.join();
+  }
+  bool written(int more) {
+    int before = 0;
+    stage_.set([&] { before = stage_.written; });
+    return stage_.wait([&] { return stage_.written >= before + more; });
+  }
+
+  test::LogLines log_;
+  Stage stage_;
+  net::Metrics metrics_;
+  Report report_{metrics_, {.stream = "s1", .run = "r1", .instance = "i1"}};
+  std::optional<Tenure> tenure_;
+  std::optional<Forwarder> forwarder_;
+  std::thread thread_;
+  forward::End end_{-1};
+};
+
+TEST_F(Forwarding, AnInputThatIsLost_LeavesTheDestinationConnected) {
+  start();
+  ASSERT_TRUE(written(3));
+  stage_.set([&] { stage_.input_ends = forward::failure(Kind::rtsp_ended, "x"); });
+  ASSERT_TRUE(stage_.wait([&] { return stage_.inputs == 2; }));
+  ASSERT_TRUE(written(3));
+  EXPECT_EQ(stage_.outputs, 1);
+  forwarder_->stop();
+  EXPECT_EQ(join().code, 0);
+  EXPECT_EQ(stage_.goodbyes, 1);
+  EXPECT_EQ(log_.count("egress.retry.scheduled"), 1u);
+}
+
+TEST_F(Forwarding, ADestinationThatIsLost_LeavesTheInputConnected) {
+  stage_.output_refusals = {forward::failure(Kind::rtmp_refused, "x"), forward::failure(Kind::rtmp_timeout, "x")};
+  start();
+  ASSERT_TRUE(written(3));
+  stage_.set([&] { stage_.output_ends = forward::failure(Kind::rtmp_reset, "x"); });
+  ASSERT_TRUE(stage_.wait([&] { return stage_.outputs == 4; }));
+  ASSERT_TRUE(written(3));
+  EXPECT_EQ(stage_.inputs, 1);
+  std::string metrics = metrics_.text();
+  for (const char* kind : {"rtmp_refused", "rtmp_timeout", "rtmp_reset"})
+    EXPECT_NE(metrics.find(std::string("egress_forwarder_retry_total{error_kind=\"") + kind), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("egress_forwarder_last_error{error_kind=\"rtmp_reset\",runId=\"r1\",streamId=\"s1\"} 1"),
+            std::string::npos) << metrics;
+}
+
+TEST_F(Forwarding, AnInputThatComesBackAsAnother_GetsAnotherConnection) {
+  start();
+  ASSERT_TRUE(written(3));
+  stage_.set([&] {
+    stage_.format = 2;
+    stage_.input_ends = forward::failure(Kind::rtsp_ended, "x");
+  });
+  ASSERT_TRUE(stage_.wait([&] { return stage_.outputs == 2; }));
+  EXPECT_TRUE(written(3));
+}
+
+TEST_F(Forwarding, WhatCannotBeMended_EndsIt) {
+  stage_.output_refusals = {forward::failure(Kind::rtmp_publish_denied, "no")};
+  start();
+  EXPECT_EQ(join().code, 30);
+  EXPECT_EQ(report_.last_failure().kind, Kind::rtmp_publish_denied);
+}
+
+TEST_F(Forwarding, AStop_EndsADialThatHangs) {
+  stage_.input_hangs = true;
+  start();
+  ASSERT_TRUE(stage_.wait([&] { return stage_.inputs == 1; }));
+  forwarder_->stop();
+  EXPECT_EQ(join().code, 0);
+}
+
+TEST_F(Forwarding, ARightThatEnds_ResetsTheConnectionBeforeTheCallReturns_AndHolds) {
+  start(quick(), boot_now() + 3600s);
+  ASSERT_TRUE(written(3));
+  ASSERT_TRUE(tenure_->extend(2, boot_now()));
+  forwarder_->look_at_tenure();
+  stage_.set([&] { EXPECT_GE(stage_.resets, 1); });
+  int before = 0;
+  stage_.set([&] { before = stage_.written; });
+  ASSERT_TRUE(stage_.wait([&] { return stage_.goodbyes == 1; }));
+  EXPECT_EQ(stage_.written, before) << "not one more packet";
+  // It is extended in time: everything is connected anew.
+  ASSERT_TRUE(tenure_->extend(2, boot_now() + 3600s));
+  forwarder_->look_at_tenure();
+  ASSERT_TRUE(stage_.wait([&] { return stage_.outputs == 2 && stage_.inputs == 2; }));
+  EXPECT_TRUE(written(3));
+}
+
+TEST_F(Forwarding, ARightThatIsBackBeforeAnybodyNoticed_CostsOneConnection_NotTheProcess) {
+  start(quick(), boot_now() + 3600s);
+  ASSERT_TRUE(written(3));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(tenure_->extend(2 + i, boot_now()));
+    forwarder_->look_at_tenure();
+    ASSERT_TRUE(tenure_->extend(2 + i, boot_now() + 3600s));
+    forwarder_->look_at_tenure();
+    ASSERT_TRUE(written(3));
+  }
+}
+
+TEST_F(Forwarding, ARightThatIsNotExtended_EndsItWith40) {
+  forward::Policy policy = quick();
+  policy.held_max = 50ms;
+  start(policy, boot_now() - 1s);
+  forward::End end = join();
+  EXPECT_EQ(end.code, 40);
+  EXPECT_EQ(end.reason, "deadline");
+  EXPECT_EQ(stage_.inputs + stage_.outputs, 0) << "nobody was dialled";
+}
+
+// ---- the queue between the two ends ----
+
+class Queue : public ::testing::Test {
+ protected:
+  // An input that hands out what the test gives it, as soon as it is asked.
+  class Given final : public CopyInput {
+   public:
+    Result<CopyFacts> open(Duration) override { return CopyFacts{}; }
+    Result<CopyPacketPtr> read() override {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return !packets.empty() || over; });
+      if (packets.empty()) return forward::failure(Kind::rtsp_ended, "over");
+      CopyPacketPtr next = std::move(packets.front());
+      packets.pop_front();
+      changed.notify_all();
+      return next;
+    }
+    void interrupt() override { finish(); }
+    void finish() {
+      std::lock_guard lock(mutex);
+      over = true;
+      changed.notify_all();
+    }
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<CopyPacketPtr> packets;
+    bool over = false;
+  };
+  Queue() : input_(new Given), intake_(std::unique_ptr<CopyInput>(input_), true, {.bytes_max = 1000, .span_max = 4s}) {}
+
+  // Numbered by their time; "K" a key picture, "p" another, "a" sound.
+  void give(std::string_view kinds, size_t bytes = 10) {
+    std::unique_lock lock(input_->mutex);
+    for (char kind : kinds) {
+      bool sound = kind == 'a';
+      input_->packets.push_back(packet(sound ? forward::Track::audio : forward::Track::video, kind != 'p', number_ * 1ms,
+                                       bytes, Instant{} + number_ * 1ms));
+      ++number_;
+    }
+    input_->changed.notify_all();
+    input_->changed.wait(lock, [&] { return input_->packets.empty(); });
+  }
+  std::vector<int> all() {
+    input_->finish();
+    std::vector<int> numbers;
+    while (auto next = intake_.take(20s)) {
+      if (*next == nullptr) break;
+      numbers.push_back(static_cast<int>((*next)->pts->count() / 1000));
+    }
+    return numbers;
+  }
+  Given* input_;
+  Intake intake_;
+  int number_ = 0;
+};
+
+TEST_F(Queue, WhileNobodyTakes_ItHoldsWhatCameSinceTheLastKeyPicture) {
+  give("apaKpapKap");
+  EXPECT_EQ(all(), (std::vector<int>{7, 8, 9}));
+}
+
+TEST_F(Queue, WhileSomebodyTakes_NothingIsLeftOut) {
+  give("Kpp");
+  intake_.begin_taking();
+  give("Kpa");
+  EXPECT_EQ(all(), (std::vector<int>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(intake_.dropped(), 0u);
+}
+
+TEST_F(Queue, AFullQueue_IsEmptiedUpToTheNewestKeyPicture) {
+  give("K");
+  intake_.begin_taking();
+  give("pppKppp", 150);
+  std::vector<int> left = all();
+  EXPECT_EQ(left, (std::vector<int>{4, 5, 6, 7}));
+  EXPECT_EQ(intake_.dropped(), 4u);
+}
+
+TEST_F(Queue, WithoutAKeyPictureInIt_AFullQueueStartsAgainAtTheNextOne) {
+  give("K");
+  intake_.begin_taking();
+  give("pppppppp", 150);
+  give("ppKp");
+  EXPECT_EQ(all(), (std::vector<int>{11, 12}));
+}
+
+TEST_F(Queue, ANewDestination_BeginsWithAKeyPicture) {
+  give("Kpp");
+  intake_.begin_taking();
+  ASSERT_TRUE(intake_.take(20s));
+  intake_.stop_taking();
+  intake_.begin_taking();  // two pictures are left that nobody could decode
+  give("pK");
+  EXPECT_EQ(all(), (std::vector<int>{4}));
+}
+
+TEST_F(Queue, TheInputsEnd_ComesLast) {
+  give("Kp");
+  input_->finish();
+  intake_.begin_taking();
+  EXPECT_FALSE(intake_.ended());
+  ASSERT_TRUE(intake_.take(20s));
+  ASSERT_TRUE(intake_.take(20s));
+  auto end = intake_.take(20s);
+  ASSERT_FALSE(end);
+  EXPECT_EQ(end.error().reason, "rtsp_ended");
+  EXPECT_TRUE(intake_.ended());
+}
+
+}  // namespace
+}  // namespace weir::egress::testing
