@@ -252,7 +252,7 @@ TEST_F(EgressFaults, SigTerm_AtEveryMoment_EndsItWith0_Within5s) {
   }
   {
     auto forwarder = start(hub_->base(), by_proxy());
-    ASSERT_TRUE(forwarder->forwarding());
+    ASSERT_TRUE(forwarder->forwarding()) << forwarder->child().log() << server_->log();
     stop(*forwarder, "while it forwards");
     EXPECT_TRUE(eventually(5s, [&] { return server_->log().find("deleteStream") != std::string::npos; }))
         << "the destination was told";

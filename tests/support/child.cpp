@@ -22,7 +22,7 @@ Child::Child(std::string log_path, std::vector<std::string> words, const boost::
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   std::string text = document.is_null() ? "" : json::to_text(document);
-  int memory = ::memfd_create("document", 0);
+  int memory = ::memfd_create("document", MFD_CLOEXEC);  // as descriptor 3 it is passed on, and as no other
   EXPECT_EQ(::write(memory, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   ::lseek(memory, 0, SEEK_SET);
   int in[2], out[2];
@@ -36,7 +36,7 @@ Child::Child(std::string log_path, std::vector<std::string> words, const boost::
     ::dup2(out[1], 1);
     ::dup2(log, 2);
     ::dup2(kept, 3);
-    ::close(kept);
+    ::close_range(4, ~0U, 0);  // sockets of the test itself, which would outlive their end there
     ::execv(argv[0], argv.data());
     ::_exit(127);
   }

@@ -65,6 +65,7 @@ Program::Program(std::string log_path, std::vector<std::string> words, std::stri
     ::dup2(in[0], 0);
     ::dup2(log, 1);
     ::dup2(log, 2);
+    ::close_range(3, ~0U, 0);  // sockets of the test itself, which would outlive their end there
     ::execvp(argv[0], argv.data());
     ::_exit(127);
   }
@@ -154,7 +155,7 @@ MediaMtx::MediaMtx(const TempDir& folder, const std::string& certificate) : fold
     secure_base_ = fmt::format("rtsps://127.0.0.1:{}", secure);
   }
   write_text(path, fmt::format("logLevel: debug\nrtspAddress: 127.0.0.1:{}\nrtspTransports: [tcp]\n{}rtmp: no\nhls: no\n"
-                               "webrtc: no\nsrt: no\napi: no\npaths:\n  all_others:\n", port, tls));
+                               "webrtc: no\nsrt: no\nmoq: no\napi: no\npaths:\n  all_others:\n", port, tls));
   program_ = std::make_unique<Program>(folder.path() + "/mediamtx.log",
                                        std::vector<std::string>{part("bin/mediamtx"), path});
   EXPECT_TRUE(eventually(20s, [&] { return accepts(port); })) << program_->log();

@@ -177,17 +177,19 @@ Forwarder::Event Forwarder::perform(const forward::Forward&) {
   begin_stream();
   for (Instant looked{};;) {
     if (auto outside = pending(false)) return *outside;
-    auto packet = intake_->take(kLookEvery);
+    auto taken = intake_->take(kLookEvery);
     Instant now = boot_now();
-    if (!packet) {
+    if (!taken) {
       write_ready(now + decltype(interleaver_)::value_type::kPatience);
-      return lost(packet.error());
+      return lost(taken.error());
     }
-    if (*packet != nullptr)
-      if (auto failed = pump(*std::move(packet), now)) return *failed;
+    for (CopyPacketPtr& packet : *taken) {
+      forward::Stamp stamp = stamps_.at(packet->track, packet->pts, packet->arrived);
+      interleaver_->push({packet->track, stamp, packet->arrived, std::move(packet)});
+    }
+    if (auto failed = write_ready(now)) return *failed;
     if (now - looked < kLookEvery) continue;
     looked = now;
-    if (auto failed = write_ready(now)) return *failed;
     auto state = output_->look();
     if (!state) return lost(state.error());
     report_.flow(*state, output_->media_bytes(), now);
@@ -195,15 +197,13 @@ Forwarder::Event Forwarder::perform(const forward::Forward&) {
   }
 }
 
-std::optional<Forwarder::Event> Forwarder::pump(CopyPacketPtr packet, Instant now) {
-  forward::Stamp stamp = stamps_.at(packet->track, packet->pts, packet->arrived);
-  interleaver_->push({packet->track, stamp, packet->arrived, std::move(packet)});
-  return write_ready(now);
-}
-
 std::optional<Forwarder::Event> Forwarder::write_ready(Instant now) {
-  while (auto item = interleaver_->pop(now))
+  bool gathering = false;
+  while (auto item = interleaver_->pop(now)) {
+    if (!std::exchange(gathering, true)) output_->gather(true);
     if (Status written = output_->write(*item->what, item->stamp); !written) return lost(written.error());
+  }
+  if (gathering) output_->gather(false);
   return std::nullopt;
 }
 

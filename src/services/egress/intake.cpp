@@ -23,17 +23,21 @@ Intake::~Intake() {
 void Intake::run() {
   for (;;) {
     auto packet = input_->read();
-    std::lock_guard lock(mutex_);
-    if (packet) accept(*std::move(packet));
-    else end_ = packet.error();
-    changed_.notify_all();
-    if (end_) return;
+    std::unique_lock lock(mutex_);
+    bool worth_waking = packet ? accept(*std::move(packet)) : true;
+    if (!packet) end_ = packet.error();
+    lock.unlock();
+    if (worth_waking) changed_.notify_one();
+    if (!packet) return;
   }
 }
 
-void Intake::accept(CopyPacketPtr packet) {
-  bool start = starts(*packet, video_);
-  if (need_start_ && !start) return void(++dropped_);
+bool Intake::accept(CopyPacketPtr packet) {
+  bool start = starts(*packet, video_), sound = packet->track == forward::Track::audio;
+  if (need_start_ && !start) {
+    ++dropped_;
+    return false;
+  }
   need_start_ = false;
   if (!taking_ && start && video_) {
     queue_.clear();  // nobody misses these: the destination is not connected
@@ -43,6 +47,7 @@ void Intake::accept(CopyPacketPtr packet) {
   queue_.push_back(std::move(packet));
   bool full = bytes_ > limits_.bytes_max || queue_.back()->arrived - queue_.front()->arrived > limits_.span_max;
   if (full) drop_to_newest_start();
+  return taking_ && !(sound && video_);
 }
 
 // Where nothing after the first packet may begin a stream, everything goes, and the next that may is waited for.
@@ -80,18 +85,17 @@ void Intake::stop_taking() {
   taking_ = false;
 }
 
-Result<CopyPacketPtr> Intake::take(Duration within) {
+Result<Intake::Taken> Intake::take(Duration within) {
+  Taken taken;
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, within, [this] { return !queue_.empty() || end_ || woken_; });
   woken_ = false;
-  if (!queue_.empty()) {
-    CopyPacketPtr packet = std::move(queue_.front());
-    queue_.pop_front();
-    bytes_ -= packet->bytes;
-    return packet;
+  if (queue_.empty() && end_) return *end_;
+  for (; !queue_.empty() && taken.size() < kTakenMax; queue_.pop_front()) {
+    bytes_ -= queue_.front()->bytes;
+    taken.push_back(std::move(queue_.front()));
   }
-  if (end_) return *end_;
-  return CopyPacketPtr();
+  return taken;
 }
 
 std::optional<Error> Intake::ended() const {

@@ -107,6 +107,7 @@ class FakeOutput final : public CopyOutput {
     stage_.changed.notify_all();
     return ok();
   }
+  void gather(bool) override {}
   Result<forward::Flow::State> look() override { return forward::Flow::State::flowing; }
   std::uint64_t media_bytes() const override { return bytes_; }
   void close() override {

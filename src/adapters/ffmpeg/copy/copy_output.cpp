@@ -33,6 +33,7 @@ class RtmpCopyOutput final : public CopyOutput {
 
   Status open(const CopyFormat& format) override;
   Status write(CopyPacket& packet, const forward::Stamp& stamp) override;
+  void gather(bool on) override { link_->cork(on); }
   Result<Flow::State> look() override;
   std::uint64_t media_bytes() const override { return flow_ ? flow_->media_bytes() : 0; }
   void close() override;
@@ -191,9 +192,7 @@ Status RtmpCopyOutput::write(CopyPacket& packet, const forward::Stamp& stamp) {
   coded.pts = std::chrono::duration_cast<std::chrono::milliseconds>(stamp.pts).count();
   coded.duration = 0;
   if (give_up()) return write_failure(AVERROR_EXIT);
-  link_->cork(true);
   int failed = av_write_frame(context_.get(), &coded);
-  link_->cork(false);
   // A packet that the muxer does not take costs that packet; what the connection does not take is remembered there.
   if (failed == AVERROR(EINVAL) || failed == AVERROR_INVALIDDATA) failed = context_->pb->error;
   if (failed >= 0) return ok();
@@ -210,8 +209,10 @@ Result<Flow::State> RtmpCopyOutput::look() {
 void RtmpCopyOutput::close() {
   if (context_ == nullptr) return;
   LogTap::Listening listening(tap_);
-  watch_.last_words(broken_ ? Duration(0) : kFarewell);
+  bool dead = broken_ || forbidden_ || state_ == Flow::State::stalled;
+  watch_.last_words(dead ? Duration(0) : kFarewell);
   if (context_->pb != nullptr) avio_closep(&context_->pb);
+  if (link_ != nullptr) link_->finish(dead ? Duration(0) : kFarewell);
   context_.reset();
   link_.reset();
 }

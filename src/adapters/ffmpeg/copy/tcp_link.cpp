@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,13 @@ void each_connection(int port, const Visit& visit) {
   ::closedir(folder);
 }
 
+// Connecting to nowhere is how Linux is told to reset a connection that others may be waiting on.
+void reset(int fd) {
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  ::connect(fd, &nowhere, sizeof nowhere);
+}
+
 tcp_info info_of(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -58,11 +66,15 @@ std::unique_ptr<TcpLink> TcpLink::find(int peer_port) {
   return mine < 0 ? nullptr : std::make_unique<TcpLink>(mine);
 }
 
-// Connecting to nowhere is how Linux is told to reset a connection that others may be waiting on.
-void TcpLink::reset_all(int peer_port) {
-  sockaddr nowhere{};
-  nowhere.sa_family = AF_UNSPEC;
-  each_connection(peer_port, [&](int fd) { ::connect(fd, &nowhere, sizeof nowhere); });
+void TcpLink::reset_all(int peer_port) { each_connection(peer_port, reset); }
+
+void TcpLink::finish(Duration within) const {
+  constexpr int kStepMs = 10;
+  ::shutdown(fd_, SHUT_WR);
+  for (auto left = within; progress().outstanding_bytes > 0; left -= std::chrono::milliseconds(kStepMs)) {
+    if (left <= Duration{0}) return reset(fd_);
+    ::poll(nullptr, 0, kStepMs);
+  }
 }
 
 TcpLink::~TcpLink() { ::close(fd_); }

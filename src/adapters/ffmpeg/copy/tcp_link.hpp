@@ -23,6 +23,9 @@ class TcpLink {
 
   forward::Progress progress() const;
   bool closed_by_peer() const;
+  // Ends the connection in good order if the peer takes the rest within that time, else resets it: a peer that still has
+  // minutes of old data before it would take this publisher for alive.
+  void finish(Duration within) const;
   // While corked, what is written is gathered; uncorking sends it without waiting for more.
   void cork(bool on) const;
 

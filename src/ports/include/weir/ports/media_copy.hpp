@@ -59,6 +59,8 @@ class CopyOutput {
   virtual Status open(const CopyFormat& format) = 0;
   // Fails where nothing was acknowledged for too long, also while it waits.
   virtual Status write(CopyPacket& packet, const forward::Stamp& stamp) = 0;
+  // Between `true` and `false` packets are gathered on their way; the last one is not held up.
+  virtual void gather(bool on) = 0;
   // What the destination's machine has acknowledged; fails as `write` does. For moments without a packet.
   virtual Result<forward::Flow::State> look() = 0;
   virtual std::uint64_t media_bytes() const = 0;

@@ -43,8 +43,7 @@ class Forwarder {
   void close_input();
   void close_output(bool reset);
   void begin_stream();
-  // The end of the stream, where it ended.
-  std::optional<Event> pump(CopyPacketPtr packet, Instant now);
+  // Writes what may leave; the end of the stream, where it ended.
   std::optional<Event> write_ready(Instant now);
 
   const Ends ends_;

@@ -12,7 +12,7 @@
 #include <deque>
 #include <mutex>
 #include <thread>
-#include <variant>
+#include <vector>
 
 namespace weir::egress {
 
@@ -31,8 +31,11 @@ class Intake {
   // Taking begins with a picture that can be decoded by itself: for a new connection of the destination.
   void begin_taking();
   void stop_taking();
-  // The next packet; null where none came in time or `wake` was called; the failure that ended the input, last.
-  Result<CopyPacketPtr> take(Duration within);
+  // What waits, oldest first, up to kTakenMax; nothing where none came in time or `wake` was called; the failure that ended
+  // the input, last. Sound beside pictures wakes nobody: it leaves with the next picture.
+  static constexpr size_t kTakenMax = 16;
+  using Taken = std::vector<CopyPacketPtr>;
+  Result<Taken> take(Duration within);
   // Whether the input has ended and nothing is left of it.
   std::optional<Error> ended() const;
   void wake();
@@ -40,7 +43,8 @@ class Intake {
 
  private:
   void run();
-  void accept(CopyPacketPtr packet);
+  // Whether whoever takes has something to do now.
+  bool accept(CopyPacketPtr packet);
   void drop_to_newest_start();
 
   const std::unique_ptr<CopyInput> input_;
