@@ -19,6 +19,7 @@ import traceback
 sys.dont_write_bytecode = True  # the checkout stays as it was
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as Weir's own worker does
 
+import egress  # noqa: E402
 import events  # noqa: E402
 import failover  # noqa: E402
 import leases  # noqa: E402
@@ -26,7 +27,7 @@ import report  # noqa: E402
 import worker  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BENCHMARKS = {"leases": leases, "events": events, "worker": worker, "failover": failover}
+BENCHMARKS = {"leases": leases, "events": events, "worker": worker, "failover": failover, "egress": egress}
 
 
 def run(benchmark, only, build, quick, results):

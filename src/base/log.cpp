@@ -58,12 +58,21 @@ std::string readable(Level level, const boost::json::object& fields) {
   return out + "\n";
 }
 
+// A log line stays JSON whatever a client sent.
+std::string as_utf8(std::string_view value) {
+  std::string out(value);
+  if (!valid_utf8(value))
+    for (char& c : out)
+      if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  return out;
+}
+
 boost::json::object begun(Level level, std::string_view event, std::string_view msg) {
   boost::json::object fields;
   fields["ts"] = to_iso(wall_now());
   fields["level"] = name(level);
   fields["event"] = event;
-  if (!msg.empty()) fields["msg"] = msg;
+  if (!msg.empty()) fields["msg"] = as_utf8(msg);
   return fields;
 }
 
@@ -138,15 +147,7 @@ Entry::Entry(Level level, std::string_view event, std::string msg) : on_(enabled
 }
 
 Entry&& Entry::with(std::string_view name, std::string_view value) && {
-  if (!on_) return std::move(*this);
-  if (valid_utf8(value)) {
-    fields_[name] = value;
-  } else {  // a log line stays JSON whatever a client sent
-    std::string ascii(value);
-    for (char& c : ascii)
-      if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-    fields_[name] = ascii;
-  }
+  if (on_) fields_[name] = as_utf8(value);
   return std::move(*this);
 }
 

@@ -75,6 +75,9 @@ TEST_F(Logging, ForeignBytes_KeepTheLineJson) {
   log::info("http.request").with("path", std::string_view("/\xff\xfe\x00x", 5));
   std::string line = lines();
   EXPECT_TRUE(json::parse_text(line)) << line;
+  log::info("ffmpeg", "a peer says \xff\xfe");
+  line = lines();
+  EXPECT_TRUE(json::parse_text(line)) << line;
 }
 
 TEST_F(Logging, ReadableLines_CannotSteerTheTerminal) {

@@ -78,6 +78,10 @@ std::string redact_url(std::string_view url) {
   return out;
 }
 
+namespace {
+constexpr size_t kCutMin = 4;  // characters of a secret at the end of a text
+}
+
 void Redactor::learn(std::string_view value) {
   std::string decoded = percent_decode(value);
   std::string encoded = percent_encode(decoded);
@@ -116,6 +120,13 @@ std::string Redactor::redact(std::string_view text) const {
   for (const std::string& value : values_)
     for (size_t at = text.find(value); at != std::string_view::npos; at = text.find(value, at + 1))
       std::fill_n(hidden.begin() + static_cast<std::ptrdiff_t>(at), value.size(), true);
+  // A text may have been cut off in the middle of one.
+  for (const std::string& value : values_)
+    for (size_t length = std::min(value.size(), text.size()); length >= kCutMin; --length)
+      if (text.ends_with(std::string_view(value).substr(0, length))) {
+        std::fill_n(hidden.end() - static_cast<std::ptrdiff_t>(length), length, true);
+        break;
+      }
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (!hidden[i])

@@ -115,5 +115,14 @@ TEST(Percent, EncodingAndDecoding_AreInverse) {
   EXPECT_EQ(percent_decode("%41"), "A");
 }
 
+TEST(Redactor, ATextThatWasCutOff_DoesNotEndWithTheBeginningOfASecret) {
+  Redactor redactor;
+  redactor.learn("xyzzy-canary");
+  EXPECT_EQ(redactor.redact("refused: xyzzy-ca"), "refused: ***");
+  EXPECT_EQ(redactor.redact("refused: xyzz"), "refused: ***");
+  EXPECT_EQ(redactor.redact("refused: xyz"), "refused: xyz");
+  EXPECT_EQ(redactor.redact("xyzzy-ca is nobody"), "xyzzy-ca is nobody");
+}
+
 }  // namespace
 }  // namespace weir

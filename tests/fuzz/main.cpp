@@ -1,7 +1,7 @@
 // fuzz: feeds changed inputs to one target until the time is up or something is found.
 //
-//   fuzz --target shard|rtsp|h264 [--seed N] [--seconds S] [--runs N]   seeds N, N + 1, …
-//   fuzz --target h264 --replay FILE                                    the input of a finding
+//   fuzz --target shard|rtsp|h264|rtmp|destination [--seed N] [--seconds S] [--runs N]   seeds N, N + 1, …
+//   fuzz --target h264 --replay FILE                                                     the input of a finding
 //
 // The runs are a child's. However it ends, the input it was working on is left behind as a file that replays it. Only
 // leaks are found later, at the end of a few hundred runs; --seed and --runs narrow them down.
@@ -48,6 +48,8 @@ std::unique_ptr<Target> make_target(std::string_view name) {
   if (name == "shard") return make_shard_target();
   if (name == "rtsp") return make_rtsp_target();
   if (name == "h264") return make_h264_target();
+  if (name == "rtmp") return make_rtmp_target();
+  if (name == "destination") return make_destination_target();
   return nullptr;
 }
 
@@ -62,7 +64,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
     else if (flag == "--seconds") args.time = from_seconds(std::atof(argv[i + 1]));
     else return std::nullopt;
   }
-  bool known = args.target == "shard" || args.target == "rtsp" || args.target == "h264";
+  static constexpr std::string_view kTargets[] = {"shard", "rtsp", "h264", "rtmp", "destination"};
+  bool known = std::ranges::find(kTargets, args.target) != std::end(kTargets);
   return argc % 2 == 1 && known ? std::optional(args) : std::nullopt;
 }
 
@@ -149,7 +152,8 @@ bool supervise(pid_t child, const BlackBox& box) {
 int main(int argc, char** argv) {
   auto args = parse(argc, argv);
   if (!args) {
-    fmt::print(stderr, "usage: fuzz --target shard|rtsp|h264 [--seed N] [--seconds S] [--runs N] [--replay FILE]\n");
+    fmt::print(stderr, "usage: fuzz --target shard|rtsp|h264|rtmp|destination [--seed N] [--seconds S] [--runs N] "
+                       "[--replay FILE]\n");
     return 2;
   }
   BlackBox box;

@@ -36,5 +36,7 @@ class Target {
 std::unique_ptr<Target> make_shard_target();
 std::unique_ptr<Target> make_rtsp_target();
 std::unique_ptr<Target> make_h264_target();
+std::unique_ptr<Target> make_rtmp_target();
+std::unique_ptr<Target> make_destination_target();
 
 }  // namespace weir::fuzz

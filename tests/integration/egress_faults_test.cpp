@@ -184,7 +184,7 @@ TEST_F(EgressFaults, OverTls_ACertificateThatNobodyKnows_IsRefused_AndOneThatIsK
   EXPECT_EQ(server.log().find("publish: name"), std::string::npos) << "the key was not shown to a stranger";
   ForwarderProcess friendly(folder_, hub_->base(), to, quick({{"dest_ca_file", certified.authority}}));
   ASSERT_TRUE(friendly.forwarding()) << friendly.child().log();
-  EXPECT_GE(server.watch("key", 3).video, 60);
+  EXPECT_GE(server.watch("key", 3).video, 45);
 }
 
 TEST_F(EgressFaults, FromAHubOverTls_TheStreamArrives) {

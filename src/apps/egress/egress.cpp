@@ -157,7 +157,7 @@ egress::Ends EgressProcess::ends() {
                                   .stall_timeout = settings_.duration("dest_stall_timeout_s"),
                                   .tls_verify = settings_.flag("dest_tls_verify"),
                                   .ca_file = settings_.text("dest_ca_file"),
-                                  .may_send = [this] { return tenure_.valid(boot_now()); }};
+                                  .may_send = [this](Instant now) { return tenure_.valid(now); }};
   return {.input = [input] { return ffmpeg::make_copy_input(input); },
           .output = [output] { return ffmpeg::make_copy_output(output); }};
 }

@@ -32,12 +32,16 @@ Result<Destination> read_destination(const Secret& url) {
   if (scheme != "rtmp" && scheme != "rtmps") return refused("DEST_RTMP_URL must begin with rtmp:// or rtmps://");
   if (parsed->encoded_host().empty()) return refused("DEST_RTMP_URL names no host");
   if (parsed->encoded_host().size() > kHostMax) return refused("DEST_RTMP_URL's host is too long");
-  if (parsed->has_port() && parsed->port_number() == 0) return refused("DEST_RTMP_URL's port is none");
+  // Boost 1.81 takes 74000 for 8464.
+  std::string_view digits = parsed->port();
+  while (digits.size() > 1 && digits[0] == '0') digits.remove_prefix(1);
+  if (parsed->has_port() && (digits.empty() || digits == "0" || digits.size() > 5 || std::stoi(std::string(digits)) > 65535))
+    return refused("DEST_RTMP_URL's port is none");
   if (parsed->encoded_user().size() > kUserMax || parsed->encoded_password().size() > kPasswordMax)
     return refused(fmt::format("DEST_RTMP_URL's user and password may have at most {} characters each", kUserMax));
   std::string_view path = parsed->encoded_path();
   size_t app_end = path.find('/', 1);
-  if (path.size() < 2 || app_end == 1 || app_end == std::string_view::npos || app_end + 1 == path.size())
+  if (path.size() < 2 || path[0] != '/' || app_end == 1 || app_end == std::string_view::npos || app_end + 1 == path.size())
     return refused("DEST_RTMP_URL must have the form rtmp://host/app/key");
   if (path.size() + parsed->encoded_query().size() > kPathMax)
     return refused(fmt::format("DEST_RTMP_URL's path may have at most {} characters", kPathMax));
@@ -62,9 +66,18 @@ Result<Destination> read_destination(const Secret& url) {
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   }
   // A server's error may repeat the key with its last three letters missing, as FFmpeg's own name for ".flv" does.
-  if (key.ends_with(".flv")) keep(key.substr(0, key.size() - 4));
+  if (key.ends_with(".flv")) {
+    key.remove_suffix(4);
+    keep(key);
+    keep(key.substr(key.rfind('/') + 1));
+  }
   keep(parsed->encoded_query());
-  for (auto pair : parsed->encoded_params()) keep(pair.value);
+  // Boost 1.81 reads past the end of an empty query.
+  if (!parsed->encoded_query().empty())
+    for (auto pair : parsed->encoded_params()) keep(pair.value);
+  // FFmpeg takes what follows the last slash, be it in the query, for the name of the stream.
+  std::string_view all = to.url.reveal();
+  keep(all.substr(all.rfind('/') + 1));
   keep(parsed->encoded_user());
   keep(parsed->encoded_password());
   return to;
@@ -83,6 +96,7 @@ Result<Secret> input_url(const Secret& base, const std::string& id) {
   if (!parsed || parsed->encoded_host().empty()) return refused("MEDIAMTX_RTSP_BASE is not a URL");
   std::string scheme = lower(parsed->scheme());
   if (scheme != "rtsp" && scheme != "rtsps") return refused("MEDIAMTX_RTSP_BASE must begin with rtsp:// or rtsps://");
+  if (!parsed->encoded_path().empty() && parsed->encoded_path()[0] != '/') return refused("MEDIAMTX_RTSP_BASE is not a URL");
   if (parsed->has_query() || parsed->has_fragment()) return refused("MEDIAMTX_RTSP_BASE may not have a query");
   std::string text = base.reveal();
   while (text.ends_with('/')) text.pop_back();

@@ -9,7 +9,7 @@ constexpr KindRow kRows[] = {
     {config_invalid, "config_invalid", Side::neither, kExitConfiguration,
      "Correct the setting that the message names; the same words will fail again."},
     {codec_unsupported, "codec_unsupported", Side::input, kExitConfiguration,
-     "Publish H.264 video, and AAC or MP3 audio: RTMP carries nothing else, and the forwarder does not re-encode."},
+     "Publish H.264 video and AAC audio: nothing else is forwarded, and nothing is re-encoded."},
     {rtsp_dns, "rtsp_dns", Side::input, kExitInputNotReady,
      "The hub's name does not resolve on this machine; check MEDIAMTX_RTSP_BASE."},
     {rtsp_connect, "rtsp_connect", Side::input, kExitInputNotReady,

@@ -8,12 +8,16 @@ namespace weir::egress {
 using forward::Failure;
 
 namespace {
-constexpr Duration kLookEvery = 200ms;  // at what the destination has acknowledged, where no packet comes
-constexpr Duration kPiece = 250ms;      // of waiting, between two looks at what comes from outside
+constexpr Duration kPiece = 250ms;  // of waiting, between two looks at what comes from outside
 
 // What was ended from outside, by a right to send that is back already, is no failure of anybody.
 forward::Event lost(const Error& error) {
   if (error.reason == "interrupted" || error.reason == to_string(forward::Kind::deadline)) return forward::OutputClosed{};
+  return forward::failure_of(error);
+}
+// An input that was hung up from outside has to be opened again.
+forward::Event input_lost(const Error& error) {
+  if (error.reason == "interrupted") return Failure{forward::Kind::rtsp_ended, "the input was hung up"};
   return forward::failure_of(error);
 }
 }  // namespace
@@ -31,17 +35,17 @@ void Forwarder::stop() {
   stop_ = true;
   if (dialling_ != nullptr) dialling_->interrupt();
   if (output_ != nullptr) output_->interrupt();
-  if (waiting_ != nullptr) waiting_->wake();
+  if (reading_ != nullptr) reading_->interrupt();
   changed_.notify_all();
 }
 
 void Forwarder::look_at_tenure() {
   std::lock_guard lock(mutex_);
   if (!tenure_.valid(boot_now())) {
-    if (dialling_ != nullptr) dialling_->interrupt();
     if (output_ != nullptr) output_->reset();
+    if (dialling_ != nullptr) dialling_->interrupt();
+    if (reading_ != nullptr) reading_->interrupt();
   }
-  if (waiting_ != nullptr) waiting_->wake();
   changed_.notify_all();
 }
 
@@ -79,6 +83,7 @@ forward::End Forwarder::run() {
 
 void Forwarder::apply(const Event& event) {
   Instant now = boot_now();
+  forwarding_ = false;
   if (const auto* why = std::get_if<Failure>(&event); why != nullptr && !course_.held_until) {
     report_.failed(*why);
     report_.stopped(to_string(why->kind), now);
@@ -102,7 +107,7 @@ void Forwarder::apply(const Event& event) {
 void Forwarder::close_input() {
   {
     std::lock_guard lock(mutex_);
-    waiting_ = nullptr;
+    reading_ = nullptr;
   }
   intake_.reset();
 }
@@ -132,18 +137,19 @@ Forwarder::Event Forwarder::perform(const forward::ConnectInput& task) {
     std::lock_guard lock(mutex_);
     dialling_ = nullptr;
   }
-  if (!opened) return lost(opened.error());
+  if (!opened) return input_lost(opened.error());
   report_.input_connected(*opened, boot_now() - begun);
   facts_ = *std::move(opened);
   input_is_new_ = true;
+  input->set_meanwhile([this] { look_at_output(); });
   intake_ = std::make_unique<Intake>(std::move(input), !facts_.video.empty());
   std::lock_guard lock(mutex_);
-  waiting_ = intake_.get();
+  reading_ = intake_.get();
   return forward::InputConnected{};
 }
 
 Forwarder::Event Forwarder::perform(const forward::ConnectOutput&) {
-  if (auto over = intake_->ended()) return lost(*over);
+  if (auto over = intake_->ended()) return input_lost(*over);
   report_.output_connecting(course_.output.failures + 1);
   Instant begun = boot_now();
   std::shared_ptr<CopyOutput> output = ends_.output();
@@ -168,33 +174,39 @@ void Forwarder::begin_stream() {
   if (output_is_new_ || input_is_new_) stamps_.begin_input(facts_.reorder, facts_.step, boot_now());
   output_is_new_ = input_is_new_ = false;
   intake_->begin_taking();
+  output_lost_.reset();
+  forwarding_ = true;
 }
 
 Forwarder::Event Forwarder::perform(const forward::Forward&) {
   // Another picture size or codec needs a destination that is told so from the beginning.
-  if (!sent_format_->same_as(*facts_.format))
-    return forward::OutputClosed{};
+  if (!sent_format_->same_as(*facts_.format)) return forward::OutputClosed{};
   begin_stream();
-  for (Instant looked{};;) {
-    if (auto outside = pending(false)) return *outside;
-    auto taken = intake_->take(kLookEvery);
-    Instant now = boot_now();
-    if (!taken) {
-      write_ready(now + decltype(interleaver_)::value_type::kPatience);
-      return lost(taken.error());
-    }
-    for (CopyPacketPtr& packet : *taken) {
+  while (!pending(false)) {
+    intake_->read();
+    while (const CopyPacket* oldest = intake_->oldest()) {
+      if (!output_->has_room(oldest->bytes)) break;
+      CopyPacketPtr packet = intake_->take();
       forward::Stamp stamp = stamps_.at(packet->track, packet->pts, packet->arrived);
       interleaver_->push({packet->track, stamp, packet->arrived, std::move(packet)});
+      if (auto failed = write_ready(boot_now())) return *failed;
     }
-    if (auto failed = write_ready(now)) return *failed;
-    if (now - looked < kLookEvery) continue;
-    looked = now;
-    auto state = output_->look();
-    if (!state) return lost(state.error());
-    report_.flow(*state, output_->media_bytes(), now);
-    report_.dropped(intake_->dropped(), now);
+    if (output_lost_) return *output_lost_;
+    if (auto over = intake_->ended()) {
+      write_ready(boot_now() + decltype(interleaver_)::value_type::kPatience);
+      return input_lost(*over);
+    }
   }
+  return forward::Waited{};
+}
+
+void Forwarder::look_at_output() {
+  if (!forwarding_ || output_lost_) return;
+  Instant now = boot_now();
+  auto state = output_->look();
+  if (!state) output_lost_ = lost(state.error());
+  report_.flow(state ? *state : forward::Flow::State::stalled, output_->media_bytes(), now);
+  report_.dropped(intake_->dropped(), now);
 }
 
 std::optional<Forwarder::Event> Forwarder::write_ready(Instant now) {

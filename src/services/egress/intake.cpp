@@ -11,32 +11,31 @@ bool starts(const CopyPacket& packet, bool video) {
 }  // namespace
 
 Intake::Intake(std::unique_ptr<CopyInput> input, bool video, IntakeLimits limits)
-    : input_(std::move(input)), video_(video), limits_(limits), thread_([this] { run(); }) {
-  ::pthread_setname_np(thread_.native_handle(), "intake");
+    : input_(std::move(input)), video_(video), limits_(limits) {
+  stop_taking();
 }
 
 Intake::~Intake() {
   input_->interrupt();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
-void Intake::run() {
-  for (;;) {
-    auto packet = input_->read();
-    std::unique_lock lock(mutex_);
-    bool worth_waking = packet ? accept(*std::move(packet)) : true;
-    if (!packet) end_ = packet.error();
-    lock.unlock();
-    if (worth_waking) changed_.notify_one();
-    if (!packet) return;
-  }
+void Intake::read_by_itself() {
+  while (!taking_ && !ended()) read();
 }
 
-bool Intake::accept(CopyPacketPtr packet) {
-  bool start = starts(*packet, video_), sound = packet->track == forward::Track::audio;
+void Intake::read() {
+  auto packet = input_->read();
+  std::lock_guard lock(mutex_);
+  if (packet) accept(*std::move(packet));
+  else end_ = packet.error();
+}
+
+void Intake::accept(CopyPacketPtr packet) {
+  bool start = starts(*packet, video_);
   if (need_start_ && !start) {
-    ++dropped_;
-    return false;
+    if (taking_) ++dropped_;
+    return;
   }
   need_start_ = false;
   if (!taking_ && start && video_) {
@@ -47,7 +46,11 @@ bool Intake::accept(CopyPacketPtr packet) {
   queue_.push_back(std::move(packet));
   bool full = bytes_ > limits_.bytes_max || queue_.back()->arrived - queue_.front()->arrived > limits_.span_max;
   if (full) drop_to_newest_start();
-  return taking_ && !(sound && video_);
+}
+
+void Intake::drop_oldest() {
+  bytes_ -= queue_.front()->bytes;
+  queue_.pop_front();
 }
 
 // Where nothing after the first packet may begin a stream, everything goes, and the next that may is waited for.
@@ -55,58 +58,43 @@ void Intake::drop_to_newest_start() {
   size_t keep = queue_.size();
   while (--keep > 0 && !starts(*queue_[keep], video_)) {
   }
-  if (keep == 0) {
-    dropped_ += queue_.size();
-    queue_.clear();
-    bytes_ = 0;
-    need_start_ = true;
-    return;
-  }
-  for (; keep > 0; --keep) {
-    bytes_ -= queue_.front()->bytes;
-    queue_.pop_front();
-    ++dropped_;
-  }
+  need_start_ = keep == 0;
+  size_t dropped = keep == 0 ? queue_.size() : keep;
+  dropped_ += dropped;
+  for (; dropped > 0; --dropped) drop_oldest();
 }
 
 void Intake::begin_taking() {
-  std::lock_guard lock(mutex_);
   taking_ = true;
-  while (!queue_.empty() && !starts(*queue_.front(), video_)) {
-    bytes_ -= queue_.front()->bytes;
-    queue_.pop_front();
-    ++dropped_;
-  }
+  if (thread_.joinable()) thread_.join();
+  std::lock_guard lock(mutex_);
+  while (!queue_.empty() && !starts(*queue_.front(), video_)) drop_oldest();
   if (queue_.empty()) need_start_ = true;
 }
 
 void Intake::stop_taking() {
-  std::lock_guard lock(mutex_);
   taking_ = false;
+  if (thread_.joinable()) return;
+  thread_ = std::thread([this] { read_by_itself(); });
+  ::pthread_setname_np(thread_.native_handle(), "intake");
 }
 
-Result<Intake::Taken> Intake::take(Duration within) {
-  Taken taken;
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, within, [this] { return !queue_.empty() || end_ || woken_; });
-  woken_ = false;
-  if (queue_.empty() && end_) return *end_;
-  for (; !queue_.empty() && taken.size() < kTakenMax; queue_.pop_front()) {
-    bytes_ -= queue_.front()->bytes;
-    taken.push_back(std::move(queue_.front()));
-  }
-  return taken;
+const CopyPacket* Intake::oldest() const {
+  std::lock_guard lock(mutex_);
+  return queue_.empty() ? nullptr : queue_.front().get();
+}
+
+CopyPacketPtr Intake::take() {
+  std::lock_guard lock(mutex_);
+  CopyPacketPtr packet = std::move(queue_.front());
+  queue_.pop_front();
+  bytes_ -= packet->bytes;
+  return packet;
 }
 
 std::optional<Error> Intake::ended() const {
   std::lock_guard lock(mutex_);
-  return queue_.empty() ? end_ : std::nullopt;
-}
-
-void Intake::wake() {
-  std::lock_guard lock(mutex_);
-  woken_ = true;
-  changed_.notify_all();
+  return queue_.empty() || !taking_ ? end_ : std::nullopt;
 }
 
 std::uint64_t Intake::dropped() const {

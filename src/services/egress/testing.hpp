@@ -34,7 +34,8 @@ struct Stage {
   std::condition_variable changed;
   std::deque<Error> input_refusals, output_refusals;  // the first tries fail with these
   int format = 1;
-  std::atomic<int> inputs = 0, outputs = 0, resets = 0, written = 0, goodbyes = 0;
+  std::atomic<bool> room = true;                      // for another packet at the destination
+  std::atomic<int> inputs = 0, outputs = 0, resets = 0, written = 0, goodbyes = 0, read = 0;
   std::optional<Error> input_ends, output_ends;       // what the next call of the end that is open answers
   bool input_hangs = false;                           // `open` waits until it is interrupted
 
@@ -70,18 +71,23 @@ class FakeInput final : public CopyInput {
     return CopyFacts{.format = std::make_shared<FakeFormat>(stage_.format), .video = "h264", .audio = "", .peer = ""};
   }
   Result<CopyPacketPtr> read() override {
+    if (meanwhile_) meanwhile_();
     std::unique_lock lock(stage_.mutex);
     stage_.changed.wait_for(lock, std::chrono::milliseconds(2), [&] { return interrupted_; });
     if (interrupted_) return Error{Errc::unavailable, "interrupted", ""};
     if (stage_.input_ends) return *std::exchange(stage_.input_ends, std::nullopt);
+    ++stage_.read;
+    stage_.changed.notify_all();
     return packet(forward::Track::video, true, (pts_ += 40) * 1ms, 100, boot_now());
   }
+  void set_meanwhile(std::function<void()> meanwhile) override { meanwhile_ = std::move(meanwhile); }
   void interrupt() override {
     stage_.set([&] { interrupted_ = true; });
   }
 
  private:
   Stage& stage_;
+  std::function<void()> meanwhile_;
   bool interrupted_ = false;
   int pts_ = 0;
 };
@@ -107,6 +113,7 @@ class FakeOutput final : public CopyOutput {
     stage_.changed.notify_all();
     return ok();
   }
+  bool has_room(size_t) override { return stage_.room; }
   void gather(bool) override {}
   Result<forward::Flow::State> look() override { return forward::Flow::State::flowing; }
   std::uint64_t media_bytes() const override { return bytes_; }

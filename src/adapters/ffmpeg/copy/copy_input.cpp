@@ -1,4 +1,5 @@
 #include "../wire/dial.hpp"
+#include "access_unit.hpp"
 #include "coded.hpp"
 
 #include "weir/ffmpeg/copy.hpp"
@@ -45,16 +46,17 @@ Bsf make_extractor(const AVCodecParameters& video) {
   return extractor;
 }
 
-// The stream's own word for how many pictures overtake another; a decoder reads it with the first picture.
-int reorder_of(const AVCodecParameters& video, const AVPacket& first) {
+// What a decoder reads in the first picture: its size, and how many pictures may overtake another.
+void read_first(const AVPacket& first, AVCodecParameters& video, CopyFacts& facts) {
   const AVCodec* codec = avcodec_find_decoder(video.codec_id);
-  if (codec == nullptr) return 0;
+  if (codec == nullptr) return;
   AvPtr<AVCodecContext> context = owned(avcodec_alloc_context3(codec));
   context->thread_count = 1;
-  if (avcodec_parameters_to_context(context.get(), &video) < 0 || avcodec_open2(context.get(), codec, nullptr) < 0)
-    return 0;
+  if (avcodec_parameters_to_context(context.get(), &video) < 0 || avcodec_open2(context.get(), codec, nullptr) < 0) return;
   avcodec_send_packet(context.get(), &first);
-  return context->has_b_frames;
+  facts.reorder = context->has_b_frames;
+  facts.width = video.width = context->width;
+  facts.height = video.height = context->height;
 }
 
 Duration step_of(const AVStream& stream) {
@@ -67,6 +69,7 @@ class RtspCopyInput final : public CopyInput {
  public:
   explicit RtspCopyInput(const CopyInputConfig& config) : config_(config), tap_(config.url) {}
   ~RtspCopyInput() override {
+    watch_.meanwhile = nullptr;
     LogTap::Listening listening(tap_);
     watch_.last_words(kFarewell);
     context_.reset();
@@ -74,14 +77,18 @@ class RtspCopyInput final : public CopyInput {
 
   Result<CopyFacts> open(Duration within) override;
   Result<CopyPacketPtr> read() override;
+  void set_meanwhile(std::function<void()> meanwhile) override { watch_.meanwhile = std::move(meanwhile); }
   void interrupt() override { watch_.interrupt(); }
 
  private:
   Status choose_tracks();
   Status carries(const AVStream& stream) const;
   Result<CopyPacketPtr> fetch();
+  Status fetch_piece();
+  bool is(const AVStream* stream) const { return stream != nullptr && piece_->stream_index == stream->index; }
+  CopyPacketPtr coded(forward::Track track, AvPtr<AVPacket> packet, bool key);
   void extract(CodedPacket& coded);
-  CopyFacts facts(std::string peer);
+  CopyFacts describe(std::string peer);
 
   const CopyInputConfig config_;
   LogTap tap_;
@@ -89,6 +96,8 @@ class RtspCopyInput final : public CopyInput {
   AvPtr<AVFormatContext> context_;
   AVStream *video_ = nullptr, *audio_ = nullptr;
   Bsf extractor_;
+  AvPtr<AVPacket> piece_ = owned(av_packet_alloc());  // as RTP carries it
+  AccessUnit unit_;
   CopyPacketPtr first_;  // found by `open` already
   bool opened_ = false;
 };
@@ -96,9 +105,9 @@ class RtspCopyInput final : public CopyInput {
 Status RtspCopyInput::carries(const AVStream& stream) const {
   AVCodecID codec = stream.codecpar->codec_id;
   bool video = stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
-  if (video ? codec == AV_CODEC_ID_H264 : codec == AV_CODEC_ID_AAC || codec == AV_CODEC_ID_MP3) return ok();
+  if (codec == (video ? AV_CODEC_ID_H264 : AV_CODEC_ID_AAC)) return ok();
   return forward::failure(Kind::codec_unsupported,
-                          fmt::format("RTMP cannot carry {} {}; H.264 video with AAC or MP3 audio is needed",
+                          fmt::format("{} {} is not carried by RTMP; H.264 video with AAC audio is needed",
                                       avcodec_get_name(codec), video ? "video" : "audio"));
 }
 
@@ -130,6 +139,7 @@ Result<CopyFacts> RtspCopyInput::open(Duration within) {
   auto opened = dial_rtsp(dial, watch_, tap_, peer);
   if (!opened) return as_failure(opened.error());
   context_ = std::move(*opened);
+  context_->flags |= AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
   TRY(chosen, choose_tracks());
   if (video_ != nullptr) extractor_ = make_extractor(*video_->codecpar);
   Instant until = boot_now() + std::min(within, kKeyframeMax);
@@ -138,29 +148,20 @@ Result<CopyFacts> RtspCopyInput::open(Duration within) {
     TRY(packet, fetch());
     first_ = std::move(packet);
   } while (video_ != nullptr && (first_->track != forward::Track::video || !first_->key));
-  if (video_ != nullptr) {
-    // FFmpeg's parser read these from the stream; the muxer insists on them.
-    const AVCodecParserContext* parser = av_stream_get_parser(video_);
-    if (video_->codecpar->width == 0 && parser != nullptr) {
-      video_->codecpar->width = parser->width;
-      video_->codecpar->height = parser->height;
-    }
-    if (video_->codecpar->extradata_size == 0 || video_->codecpar->width <= 0)
-      return forward::failure(Kind::rtsp_protocol, "the stream does not say how its video is to be decoded");
-  }
   opened_ = true;
-  return facts(std::move(peer));
+  CopyFacts facts = describe(std::move(peer));
+  if (video_ != nullptr && (video_->codecpar->extradata_size == 0 || facts.width <= 0))
+    return forward::failure(Kind::rtsp_protocol, "the stream does not say how its video is to be decoded");
+  return facts;
 }
 
-CopyFacts RtspCopyInput::facts(std::string peer) {
+CopyFacts RtspCopyInput::describe(std::string peer) {
   CopyFacts facts;
   auto format = std::make_shared<CodedFormat>();
   if (video_ != nullptr) {
+    read_first(*static_cast<const CodedPacket&>(*first_).packet, *video_->codecpar, facts);
     format->video = copy_of(*video_->codecpar);
     facts.video = avcodec_get_name(video_->codecpar->codec_id);
-    facts.width = video_->codecpar->width;
-    facts.height = video_->codecpar->height;
-    facts.reorder = reorder_of(*video_->codecpar, *static_cast<const CodedPacket&>(*first_).packet);
     facts.step = step_of(*video_);
   }
   if (audio_ != nullptr) {
@@ -191,33 +192,46 @@ void RtspCopyInput::extract(CodedPacket& coded) {
   video.extradata_size = static_cast<int>(size);
 }
 
-Result<CopyPacketPtr> RtspCopyInput::fetch() {
+Status RtspCopyInput::fetch_piece() {
   watch_.arm(config_.stall_timeout);
-  auto coded = std::make_unique<CodedPacket>();
-  coded->packet = owned(av_packet_alloc());
-  AVPacket& packet = *coded->packet;
   for (;;) {
-    int failed = av_read_frame(context_.get(), &packet);
+    av_packet_unref(piece_.get());
+    int failed = av_read_frame(context_.get(), piece_.get());
     if (failed == AVERROR(EAGAIN) && watch_.ended() == Ended::by_itself) continue;
     if (watch_.ended() == Ended::by_itself && (failed == AVERROR_EOF || failed == AVERROR(ECONNRESET)))
       return forward::failure(Kind::rtsp_ended, "the hub ended the stream");
     if (failed < 0 || watch_.ended() != Ended::by_itself)
       return as_failure(read_failure(failed < 0 ? failed : AVERROR_EXIT, watch_.ended(), config_.stall_timeout));
-    bool wanted = (video_ != nullptr && packet.stream_index == video_->index) ||
-                  (audio_ != nullptr && packet.stream_index == audio_->index);
-    if (wanted && packet.size > 0) break;
-    av_packet_unref(&packet);
+    if (piece_->size > 0 && (is(video_) || is(audio_))) return ok();
   }
-  bool video = video_ != nullptr && packet.stream_index == video_->index;
-  coded->track = video ? forward::Track::video : forward::Track::audio;
-  coded->key = !video || (packet.flags & AV_PKT_FLAG_KEY) != 0;
-  coded->arrived = boot_now();
-  std::int64_t pts = packet.pts != AV_NOPTS_VALUE ? packet.pts : packet.dts;
-  if (pts != AV_NOPTS_VALUE)
-    coded->pts = Duration(av_rescale_q(pts, (video ? video_ : audio_)->time_base, AV_TIME_BASE_Q));
-  if (video) extract(*coded);
-  coded->bytes = static_cast<size_t>(packet.size);
-  return CopyPacketPtr(std::move(coded));
+}
+
+CopyPacketPtr RtspCopyInput::coded(forward::Track track, AvPtr<AVPacket> packet, bool key) {
+  auto made = std::make_unique<CodedPacket>();
+  made->track = track;
+  made->key = key;
+  made->arrived = boot_now();
+  const AVStream& stream = track == forward::Track::video ? *video_ : *audio_;
+  if (packet->pts != AV_NOPTS_VALUE) made->pts = Duration(av_rescale_q(packet->pts, stream.time_base, AV_TIME_BASE_Q));
+  made->packet = std::move(packet);
+  if (track == forward::Track::video) extract(*made);
+  made->bytes = static_cast<size_t>(made->packet->size);
+  return made;
+}
+
+Result<CopyPacketPtr> RtspCopyInput::fetch() {
+  for (;;) {
+    TRY(fetched, fetch_piece());
+    if (is(audio_)) return coded(forward::Track::audio, std::exchange(piece_, owned(av_packet_alloc())), true);
+    std::string_view bytes(reinterpret_cast<const char*>(piece_->data), static_cast<size_t>(piece_->size));
+    CopyPacketPtr picture;
+    if (unit_.ends_before(piece_->pts, bytes)) {
+      bool key = unit_.key();
+      picture = coded(forward::Track::video, unit_.finish(), key);
+    }
+    unit_.append(piece_->pts, bytes);
+    if (picture != nullptr) return picture;
+  }
 }
 
 Result<CopyPacketPtr> RtspCopyInput::read() {

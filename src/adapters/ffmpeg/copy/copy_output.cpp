@@ -15,6 +15,7 @@ using forward::Kind;
 constexpr Duration kFarewell = 500ms;
 constexpr Duration kForEver = 24h;     // a write is bounded by what is acknowledged, not by a time of its own
 constexpr Duration kLookEvery = 100ms;
+constexpr int kKernelHolds = 512 << 10;  // bytes; what is in the kernel cannot be left out any more
 
 struct OutputFree {
   void operator()(AVFormatContext* context) const { avformat_free_context(context); }
@@ -33,6 +34,7 @@ class RtmpCopyOutput final : public CopyOutput {
 
   Status open(const CopyFormat& format) override;
   Status write(CopyPacket& packet, const forward::Stamp& stamp) override;
+  bool has_room(size_t bytes) override { return link_->has_room(bytes); }
   void gather(bool on) override { link_->cork(on); }
   Result<Flow::State> look() override;
   std::uint64_t media_bytes() const override { return flow_ ? flow_->media_bytes() : 0; }
@@ -62,17 +64,24 @@ class RtmpCopyOutput final : public CopyOutput {
   Instant looked_{};
   bool forbidden_ = false;  // the right to send was over
   bool broken_ = false;     // no goodbye
+  bool unfinished_ = false; // the destination's message
+  bool writing_ = false;
+  Instant idle_{};          // since when a write has nothing to wait for
 };
 
 // FFmpeg asks this before every write and ten times a second while it waits.
 bool RtmpCopyOutput::give_up() {
-  if (!config_.may_send()) forbidden_ = true;
   Instant now = boot_now();
+  if (!config_.may_send(now)) forbidden_ = true;
   if (link_ && flow_ && now - looked_ >= kLookEvery) {
     looked_ = now;
-    state_ = flow_->look(link_->progress(), now);
+    forward::Progress progress = link_->progress();
+    state_ = flow_->look(progress, now);
+    // Everything is acknowledged and the call still lasts: FFmpeg reads a message that the destination has begun.
+    if (!writing_ || progress.outstanding_bytes > 0) idle_ = now;
+    if (now - idle_ >= config_.stall_timeout) unfinished_ = true;
   }
-  return forbidden_ || state_ == Flow::State::stalled || watch_.ended() != Ended::by_itself;
+  return forbidden_ || unfinished_ || state_ == Flow::State::stalled || watch_.ended_at(now) != Ended::by_itself;
 }
 
 std::optional<Error> RtmpCopyOutput::given_up() const {
@@ -80,6 +89,7 @@ std::optional<Error> RtmpCopyOutput::given_up() const {
   if (state_ == Flow::State::stalled)
     return forward::failure(Kind::io_timeout, fmt::format("the destination has acknowledged nothing for {} s",
                                                           seconds(config_.stall_timeout)));
+  if (unfinished_) return forward::failure(Kind::rtmp_protocol, "the destination began a message and did not finish it");
   if (watch_.ended() == Ended::by_interrupt) return interrupted();
   return std::nullopt;
 }
@@ -156,6 +166,7 @@ Status RtmpCopyOutput::connect() {
   context_->pb = io;
   link_ = TcpLink::find(config_.to.port);
   if (!link_) return forward::failure(Kind::rtmp_reset, "the connection was gone as soon as it stood");
+  link_->hold_at_most(kKernelHolds);
   flow_.emplace(link_->progress(), boot_now(), config_.stall_timeout);
   return ok();
 }
@@ -192,7 +203,10 @@ Status RtmpCopyOutput::write(CopyPacket& packet, const forward::Stamp& stamp) {
   coded.pts = std::chrono::duration_cast<std::chrono::milliseconds>(stamp.pts).count();
   coded.duration = 0;
   if (give_up()) return write_failure(AVERROR_EXIT);
+  writing_ = true;
+  idle_ = boot_now();
   int failed = av_write_frame(context_.get(), &coded);
+  writing_ = false;
   // A packet that the muxer does not take costs that packet; what the connection does not take is remembered there.
   if (failed == AVERROR(EINVAL) || failed == AVERROR_INVALIDDATA) failed = context_->pb->error;
   if (failed >= 0) return ok();

@@ -1,5 +1,6 @@
 #include "tcp_link.hpp"
 
+#include <linux/sock_diag.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -18,7 +19,7 @@
 namespace weir::ffmpeg {
 
 namespace {
-constexpr int kEstablished = 1;  // the kernel's number; its own header does not name it
+constexpr int kEstablished = 1, kClosed = 7;  // the kernel's numbers; its own header does not name them
 
 bool leads_to(int fd, int port) {
   sockaddr_storage peer{};
@@ -71,7 +72,7 @@ void TcpLink::reset_all(int peer_port) { each_connection(peer_port, reset); }
 void TcpLink::finish(Duration within) const {
   constexpr int kStepMs = 10;
   ::shutdown(fd_, SHUT_WR);
-  for (auto left = within; progress().outstanding_bytes > 0; left -= std::chrono::milliseconds(kStepMs)) {
+  for (auto left = within; info_of(fd_).tcpi_state != kClosed && progress().outstanding_bytes > 0; left -= std::chrono::milliseconds(kStepMs)) {
     if (left <= Duration{0}) return reset(fd_);
     ::poll(nullptr, 0, kStepMs);
   }
@@ -86,6 +87,24 @@ forward::Progress TcpLink::progress() const {
 }
 
 bool TcpLink::closed_by_peer() const { return info_of(fd_).tcpi_state != kEstablished; }
+
+void TcpLink::hold_at_most(int bytes) const {
+  ::setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
+bool TcpLink::has_room(size_t bytes) {
+  if (bytes <= known_room_) {
+    known_room_ -= bytes;
+    return true;
+  }
+  std::uint32_t memory[SK_MEMINFO_VARS] = {};
+  socklen_t size = sizeof memory;
+  if (::getsockopt(fd_, SOL_SOCKET, SO_MEMINFO, memory, &size) != 0) return true;
+  size_t held = memory[SK_MEMINFO_WMEM_QUEUED], most = memory[SK_MEMINFO_SNDBUF];
+  known_room_ = held + bytes < most / 4 ? most / 4 - held - bytes : 0;
+  // The kernel's own records take room, too; and it calls a connection writable while a third is free.
+  return held <= most / 4 || held + bytes + bytes / 4 <= most / 3 * 2;
+}
 
 void TcpLink::cork(bool on) const {
   int value = on ? 1 : 0;

@@ -26,11 +26,17 @@ class TcpLink {
   // Ends the connection in good order if the peer takes the rest within that time, else resets it: a peer that still has
   // minutes of old data before it would take this publisher for alive.
   void finish(Duration within) const;
+  // How much the kernel keeps of what the peer has not taken, as far as this user may say that.
+  void hold_at_most(int bytes) const;
+  // Whether so much more fits; also where little is held, so that what is larger than everything leaves at last.
+  // What is asked for counts as written.
+  bool has_room(size_t bytes);
   // While corked, what is written is gathered; uncorking sends it without waiting for more.
   void cork(bool on) const;
 
  private:
   const int fd_;
+  size_t known_room_ = 0;  // the kernel need not be asked again for so many bytes
 };
 
 }  // namespace weir::ffmpeg

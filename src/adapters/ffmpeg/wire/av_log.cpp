@@ -141,7 +141,8 @@ void LogTap::line(std::string_view speaker, int level, std::string_view text) {
     heard.redirected = true;
     if (on_redirect) on_redirect();
   }
-  if (std::string_view rest = after(text, "Server error: "); !rest.empty())
+  // Below that level FFmpeg goes on: a refused releaseStream or FCPublish, or a request for credentials that it has.
+  if (std::string_view rest = after(text, "Server error: "); !rest.empty() && level <= AV_LOG_ERROR)
     heard.complaint = Credentials::get().redact(rest);
   if (std::string_view rest = after(text, "method "); !rest.empty()) {
     size_t colon = rest.find(" failed: ");

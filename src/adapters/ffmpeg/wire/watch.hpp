@@ -2,6 +2,7 @@
 //
 // FFmpeg polls it about ten times a second. Once interrupted it stays so, and whatever is armed later ends at once;
 // only `last_words` still allows a farewell of a moment, because a camera with few sessions must hear of the end.
+// `meanwhile`, where set, is called on the source's thread about ten times a second while a call waits or works.
 // `interrupt` may be called from any thread, the rest from the source's own.
 #pragma once
 
@@ -12,6 +13,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 
 namespace weir::ffmpeg {
@@ -34,9 +36,10 @@ class Watch {
     woken_.notify_all();
   }
   bool interrupted() const { return stop_; }
-  Ended ended() const {
+  Ended ended() const { return ended_at(boot_now()); }
+  Ended ended_at(Instant now) const {
     if (stop_ && !farewell_) return Ended::by_interrupt;
-    return boot_now() >= deadline_ ? Ended::at_deadline : Ended::by_itself;
+    return now >= deadline_ ? Ended::at_deadline : Ended::by_itself;
   }
   // False where the wait was interrupted.
   bool wait(Duration for_long) {
@@ -44,16 +47,25 @@ class Watch {
     return !woken_.wait_for(lock, for_long, [this] { return stop_.load(); });
   }
   AVIOInterruptCB callback() {
-    return {[](void* self) { return static_cast<Watch*>(self)->ended() == Ended::by_itself ? 0 : 1; }, this};
+    return {[](void* self) { return static_cast<Watch*>(self)->asked() == Ended::by_itself ? 0 : 1; }, this};
   }
+  std::function<void()> meanwhile;
 
  private:
+  Ended asked() {
+    Instant now = boot_now();
+    if (meanwhile && now - called_ >= 100ms) {
+      called_ = now;
+      meanwhile();
+    }
+    return ended_at(now);
+  }
   // Any thread.
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
   std::condition_variable woken_;
   // The source's thread only.
-  Instant deadline_{};
+  Instant deadline_{}, called_{};
   bool farewell_ = false;
 };
 

@@ -32,7 +32,7 @@ bool equal_constant_time(std::string_view a, std::string_view b);
 // with an assignment in it. Where an '@' cannot be told from a query's, everything after the scheme is hidden.
 std::string redact_url(std::string_view url);
 
-// Replaces every known secret in a text by "***". Not shared between threads.
+// Replaces every known secret in a text by "***", and its beginning where the text ends there. Not shared between threads.
 class Redactor {
  public:
   // Learns the user, password and assigned values of a URL, as written and percent-decoded and -encoded.

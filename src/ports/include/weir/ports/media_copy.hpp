@@ -10,6 +10,7 @@
 #include "weir/forward/flow.hpp"
 #include "weir/forward/stamps.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +50,8 @@ class CopyInput {
   // Connects, and waits for the first picture that can be decoded by itself, which `read` hands out first.
   virtual Result<CopyFacts> open(Duration within) = 0;
   virtual Result<CopyPacketPtr> read() = 0;
+  // Called about ten times a second from within `read`, on its thread; before the first `read`.
+  virtual void set_meanwhile(std::function<void()> meanwhile) = 0;
   virtual void interrupt() = 0;
 };
 
@@ -57,6 +60,8 @@ class CopyOutput {
   virtual ~CopyOutput() = default;
   // Connects until the destination has agreed to be sent the stream.
   virtual Status open(const CopyFormat& format) = 0;
+  // Whether a packet of so many bytes can be written without waiting for the destination, or for long.
+  virtual bool has_room(size_t bytes) = 0;
   // Fails where nothing was acknowledged for too long, also while it waits.
   virtual Status write(CopyPacket& packet, const forward::Stamp& stamp) = 0;
   // Between `true` and `false` packets are gathered on their way; the last one is not held up.

@@ -10,6 +10,7 @@
 #include "weir/forward/course.hpp"
 #include "weir/forward/interleave.hpp"
 
+#include <condition_variable>
 #include <functional>
 
 namespace weir::egress {
@@ -43,6 +44,8 @@ class Forwarder {
   void close_input();
   void close_output(bool reset);
   void begin_stream();
+  // What the destination has acknowledged; called now and then while the input is read.
+  void look_at_output();
   // Writes what may leave; the end of the stream, where it ended.
   std::optional<Event> write_ready(Instant now);
 
@@ -60,6 +63,8 @@ class Forwarder {
   std::optional<forward::Interleaver<CopyPacketPtr>> interleaver_;
   bool input_is_new_ = false;  // since the last packet that was sent
   bool output_is_new_ = false;
+  bool forwarding_ = false;
+  std::optional<Event> output_lost_;
 
   // Any thread.
   std::mutex mutex_;
@@ -67,7 +72,7 @@ class Forwarder {
   bool stop_ = false;
   std::shared_ptr<CopyOutput> output_;
   CopyInput* dialling_ = nullptr;  // while it is opened
-  Intake* waiting_ = nullptr;
+  Intake* reading_ = nullptr;
 };
 
 }  // namespace weir::egress

@@ -1,18 +1,19 @@
-// Intake: reads the input on a thread of its own, so that nothing at the destination ever slows the hub down.
+// Intake: reads the input, and keeps what the destination has no room for, within bounds.
 //
-// What was read waits in a queue that is bounded by bytes and by time. While nobody takes, it holds what came since the
-// last picture that can be decoded by itself; a queue that is full is emptied up to the newest such picture, so that a slow
-// destination costs pictures, never memory or delay. One thread takes; the rest may be called from any.
+// While the stream is forwarded, the thread that writes also reads: one packet after the other, without a hand-over. While
+// there is no destination to write to, a thread of the intake's own goes on reading, so that the hub never waits for anybody,
+// and the queue holds what came since the last picture that can be decoded by itself. A queue that is full, by bytes or by
+// time, is emptied up to the newest such picture: a slow destination costs pictures, never memory or delay.
+// One thread uses it; `interrupt` may be called from any.
 #pragma once
 
 #include "weir/ports/media_copy.hpp"
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 namespace weir::egress {
 
@@ -23,40 +24,42 @@ struct IntakeLimits {
 
 class Intake {
  public:
-  // `input` is open. `video`: whether pictures decide where a stream may begin.
+  // `input` is open. `video`: whether pictures decide where a stream may begin. Reads by itself from the start.
   Intake(std::unique_ptr<CopyInput> input, bool video, IntakeLimits limits = {});
   ~Intake();  // hangs up
   Intake(const Intake&) = delete;
 
-  // Taking begins with a picture that can be decoded by itself: for a new connection of the destination.
+  // From now on the caller reads. The queue begins with a picture that can be decoded by itself. Waits for the packet that
+  // is just being read.
   void begin_taking();
   void stop_taking();
-  // What waits, oldest first, up to kTakenMax; nothing where none came in time or `wake` was called; the failure that ended
-  // the input, last. Sound beside pictures wakes nobody: it leaves with the next picture.
-  static constexpr size_t kTakenMax = 16;
-  using Taken = std::vector<CopyPacketPtr>;
-  Result<Taken> take(Duration within);
-  // Whether the input has ended and nothing is left of it.
+  // Reads one packet into the queue.
+  void read();
+  // The oldest packet of the queue; null where there is none.
+  const CopyPacket* oldest() const;
+  CopyPacketPtr take();
+  // What ended the input, once nothing is left of it.
   std::optional<Error> ended() const;
-  void wake();
+  void interrupt() { input_->interrupt(); }
   std::uint64_t dropped() const;
 
  private:
-  void run();
-  // Whether whoever takes has something to do now.
-  bool accept(CopyPacketPtr packet);
+  void read_by_itself();
+  void accept(CopyPacketPtr packet);
   void drop_to_newest_start();
+  void drop_oldest();
 
   const std::unique_ptr<CopyInput> input_;
   const bool video_;
   const IntakeLimits limits_;
+  // Whoever reads, and whoever uses this.
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
   std::deque<CopyPacketPtr> queue_;
   size_t bytes_ = 0;
   std::uint64_t dropped_ = 0;
-  bool taking_ = false, need_start_ = true, woken_ = false;
+  bool need_start_ = true;
   std::optional<Error> end_;
+  std::atomic<bool> taking_ = false;
   std::thread thread_;
 };
 

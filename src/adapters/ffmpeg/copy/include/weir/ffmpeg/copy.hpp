@@ -1,6 +1,6 @@
 // The two ends of a forward, with libavformat alone: an RTSP stream in, an RTMP publication out, nothing decoded.
 //
-// In: RTSP over TCP, or rtsps; H.264, and AAC or MP3 beside it. Out: RTMP or RTMPS in an FLV container. Nothing that FFmpeg
+// In: RTSP over TCP, or rtsps; H.264, and AAC beside it. Out: RTMP or RTMPS in an FLV container. Nothing that FFmpeg
 // logs or that a failure says holds the stream key or a credential. Objects may be made on any thread and do not block.
 #pragma once
 
@@ -24,7 +24,7 @@ struct CopyOutputConfig {
   Duration stall_timeout = 8s;     // without an acknowledged byte, while some are under way
   bool tls_verify = true;
   std::string ca_file = {};        // instead of the authorities that the system knows
-  std::function<bool()> may_send = [] { return true; };  // asked before and during every write
+  std::function<bool(Instant now)> may_send = [](Instant) { return true; };  // asked before and during every write
 };
 std::unique_ptr<CopyOutput> make_copy_output(const CopyOutputConfig& config);
 

@@ -1,0 +1,91 @@
+// AccessUnit: one coded picture, put together from the pieces in which RTP carries it.
+//
+// FFmpeg's RTP reader hands out the pieces, each under the picture's time; its parser would put them together too, and
+// read every byte twice for things that nobody asks for here. A picture ends where the next one begins. One thread.
+#pragma once
+
+#include "../wire/av.hpp"
+
+#include <cstring>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace weir::ffmpeg {
+
+class AccessUnit {
+ public:
+  bool empty() const { return size_ == 0; }
+  // Whether a piece with this time, and these bytes, is of another picture.
+  bool ends_before(std::int64_t pts, std::string_view piece) const {
+    return !empty() && (pts != pts_ || (slices_ && begins_unit(piece)));
+  }
+
+  void append(std::int64_t pts, std::string_view piece) {
+    if (empty()) pts_ = pts;
+    look(piece);
+    grow(size_ + piece.size());
+    std::memcpy(buffer_->data + size_, piece.data(), piece.size());
+    size_ += piece.size();
+  }
+
+  // The picture, and whether it can be decoded by itself; what follows is another one.
+  bool key() const { return key_; }
+  AvPtr<AVPacket> finish() {
+    AvPtr<AVPacket> packet = owned(av_packet_alloc());
+    std::memset(buffer_->data + size_, 0, AV_INPUT_BUFFER_PADDING_SIZE);
+    packet->data = buffer_->data;
+    packet->size = static_cast<int>(size_);
+    packet->pts = pts_;
+    if (key_) packet->flags |= AV_PKT_FLAG_KEY;
+    packet->buf = buffer_.release();
+    usual_ = std::max(size_, usual_ - usual_ / 16);
+    size_ = 0;
+    key_ = slices_ = false;
+    return packet;
+  }
+
+ private:
+  struct BufferFree {
+    void operator()(AVBufferRef* buffer) const { av_buffer_unref(&buffer); }
+  };
+  enum Nal { kIdr = 5, kSequenceParameters = 7, kDelimiter = 9 };
+  static constexpr std::string_view kStart{"\0\0\1", 3};
+
+  static bool begins_unit(std::string_view piece) {
+    for (size_t at : {size_t{3}, size_t{4}})
+      if (piece.size() > at && piece.substr(at - 3, 3) == kStart) {
+        int type = piece[at] & 0x1F;
+        return type == kDelimiter || type == kSequenceParameters;
+      }
+    return false;
+  }
+
+  // Pieces in the middle of a slice have no start code; others may hold several units.
+  void look(std::string_view piece) {
+    if (piece.size() < 5 || piece[0] != 0 || piece[1] != 0) return;
+    for (size_t at = piece.find(kStart); at != std::string_view::npos && at + 3 < piece.size();
+         at = piece.find(kStart, at + 3)) {
+      int type = piece[at + 3] & 0x1F;
+      if (type == kIdr || type == kSequenceParameters) key_ = true;
+      if (type >= 1 && type <= kIdr) slices_ = true;
+    }
+  }
+
+  void grow(size_t needed) {
+    size_t has = buffer_ == nullptr ? 0 : buffer_->size - AV_INPUT_BUFFER_PADDING_SIZE;
+    if (needed <= has) return;
+    size_t wanted = std::max({needed, has * 2, usual_ + usual_ / 8, size_t{4096}});
+    std::unique_ptr<AVBufferRef, BufferFree> larger(av_buffer_alloc(wanted + AV_INPUT_BUFFER_PADDING_SIZE));
+    if (larger == nullptr) throw std::bad_alloc();
+    if (size_ > 0) std::memcpy(larger->data, buffer_->data, size_);
+    buffer_ = std::move(larger);
+  }
+
+  std::unique_ptr<AVBufferRef, BufferFree> buffer_;
+  size_t size_ = 0, usual_ = 0;
+  std::int64_t pts_ = AV_NOPTS_VALUE;
+  bool key_ = false, slices_ = false;
+};
+
+}  // namespace weir::ffmpeg
