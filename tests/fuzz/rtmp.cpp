@@ -1,27 +1,22 @@
 // A destination that answers what it likes, on the other end of an RTMP output: nothing it says makes a call last
 // longer than its bound, brings the stream key or a credential into a log or an error, or leads the output to anybody
 // else.
+#include "call_check.hpp"
 #include "dial_watch.hpp"
 #include "rtmp_answers.hpp"
 
 #include "camera_testing.hpp"
 #include "copy/coded.hpp"
-#include "stall.hpp"
 
-#include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"
-#include "weir/base/log.hpp"
 #include "weir/ffmpeg/copy.hpp"
 #include "weir/forward/failure.hpp"
 
-#include <sys/mman.h>
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/lsan_interface.h>
 #endif
 
 #include <atomic>
-#include <filesystem>
-#include <iterator>
 #include <mutex>
 
 namespace weir::fuzz {
@@ -50,51 +45,12 @@ Secret url_at(int port, char kind) {
       fmt::format("rtmp://{}:{}@127.0.0.1:{}/{}", kUser, kPassword, port, paths[static_cast<size_t>(kind - '0')]));
 }
 
-// Everything that is logged, in memory.
-class LogFile {
- public:
-  LogFile() : fd_(memfd_create("log", MFD_CLOEXEC)) { log::configure({.level = log::Level::debug, .fd = fd_}); }
-  LogFile(const LogFile&) = delete;
-  ~LogFile() {
-    log::configure({.level = log::Level::off});
-    ::close(fd_);
-  }
-  std::string take() {
-    std::string text(static_cast<size_t>(lseek(fd_, 0, SEEK_CUR)), '\0');
-    ssize_t size = pread(fd_, text.data(), text.size(), 0);
-    text.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
-    lseek(fd_, 0, SEEK_SET);
-    return text;
-  }
-
- private:
-  int fd_;
-};
-
-void check_silent(std::string_view where, const std::string& text) {
-  for (std::string_view secret : kSecrets)
-    check(text.find(secret) == std::string::npos, fmt::format("{} holds a secret: {}", where, text));
-}
+void check_silent(std::string_view where, const std::string& text) { fuzz::check_silent(kSecrets, where, text); }
 
 void check_lines(std::string_view text) {
   for (size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
     check(static_cast<bool>(json::parse_text(text.substr(0, end))),
           fmt::format("a log line is not JSON: {:?}", text.substr(0, end)));
-}
-
-// What a call answers, if it ends within its bound; time in which the machine stood still does not count.
-template <class Call>
-auto within(std::string_view name, Duration limit, const Call& call) {
-  Instant start = boot_now();
-  Duration stalled = test::StallMonitor::get().total();
-  auto result = call();
-  Duration took = boot_now() - start - (test::StallMonitor::get().total() - stalled);
-  check(took <= limit, fmt::format("{} took {:.1f} s, and may take {:.1f} s", name, seconds(took), seconds(limit)));
-  return result;
-}
-
-std::ptrdiff_t open_files() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
 
 void set_patience(int fd, Duration patience) {

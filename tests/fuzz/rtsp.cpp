@@ -1,20 +1,14 @@
 // A camera that answers what it likes, on the other end of an RTSP source: nothing it says makes a call last longer
 // than its bound, brings a credential into a log or an error, or leads the source to anybody else.
+#include "call_check.hpp"
 #include "dial_watch.hpp"
 #include "picture_check.hpp"
 #include "rtsp_answers.hpp"
 
 #include "camera_testing.hpp"
-#include "stall.hpp"
 
-#include "weir/base/clock.hpp"
-#include "weir/base/log.hpp"
 #include "weir/ffmpeg/source.hpp"
 
-#include <sys/mman.h>
-
-#include <filesystem>
-#include <iterator>
 #include <mutex>
 
 namespace weir::fuzz {
@@ -30,31 +24,7 @@ constexpr std::string_view kUser = "admin", kCanary = "xyzzy-canary";
 // As it stands in the URL, decoded, and as Basic authentication says it: base64 of user:password.
 constexpr std::string_view kSecrets[] = {kCanary, "xyzzy%2Dcanary", "YWRtaW46eHl6enktY2FuYXJ5"};
 
-// Everything that is logged, in memory.
-class LogFile {
- public:
-  LogFile() : fd_(memfd_create("log", MFD_CLOEXEC)) { log::configure({.level = log::Level::debug, .fd = fd_}); }
-  LogFile(const LogFile&) = delete;
-  ~LogFile() {
-    log::configure({.level = log::Level::off});
-    ::close(fd_);
-  }
-  std::string take() {
-    std::string text(static_cast<size_t>(lseek(fd_, 0, SEEK_CUR)), '\0');
-    ssize_t size = pread(fd_, text.data(), text.size(), 0);
-    text.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
-    lseek(fd_, 0, SEEK_SET);
-    return text;
-  }
-
- private:
-  int fd_;
-};
-
-void check_silent(std::string_view where, const std::string& text) {
-  for (std::string_view secret : kSecrets)
-    check(text.find(secret) == std::string::npos, fmt::format("{} holds a credential: {}", where, text));
-}
+void check_silent(std::string_view where, const std::string& text) { fuzz::check_silent(kSecrets, where, text); }
 
 std::string between(std::string_view text, std::string_view before, std::string_view after) {
   size_t from = text.find(before);
@@ -71,21 +41,6 @@ std::string filled_in(std::string answer, const std::string& request) {
     for (size_t at = answer.find(mark); at != std::string::npos; at = answer.find(mark, at + value.size()))
       answer.replace(at, mark.size(), value);
   return answer;
-}
-
-// What a call answers, if it ends within its bound; time in which the machine stood still does not count.
-template <class Call>
-auto within(std::string_view name, Duration limit, const Call& call) {
-  Instant start = boot_now();
-  Duration stalled = test::StallMonitor::get().total();
-  auto result = call();
-  Duration took = boot_now() - start - (test::StallMonitor::get().total() - stalled);
-  check(took <= limit, fmt::format("{} took {:.1f} s, and may take {:.1f} s", name, seconds(took), seconds(limit)));
-  return result;
-}
-
-std::ptrdiff_t open_files() {
-  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
 
 class RtspTarget final : public Target {
