@@ -1,7 +1,7 @@
 // `weir-egress`: a forwarder from its settings to its exit code.
 //
-// One thread forwards (forwarder.hpp), one reads the hub (intake.hpp), the main one hears signals, the supervisor's socket
-// and the metrics endpoint. SIGTERM or SIGINT end it with 0 within five seconds, whatever hangs. Main thread only.
+// One thread forwards (forwarder.hpp); while there is nowhere to forward to, another reads the hub (intake.hpp). The main
+// one hears signals, the supervisor's socket and the metrics endpoint. SIGTERM or SIGINT end it with 0 within five seconds, whatever hangs. Main thread only.
 #pragma once
 
 #include "../command.hpp"

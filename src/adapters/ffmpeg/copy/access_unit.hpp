@@ -67,7 +67,9 @@ class AccessUnit {
     for (size_t at = piece.find(kStart); at != std::string_view::npos && at + 3 < piece.size();
          at = piece.find(kStart, at + 3)) {
       int type = piece[at + 3] & 0x1F;
-      if (type == kIdr || type == kSequenceParameters) key_ = true;
+      // Whoever joins in the middle of a keyframe gets its last slices only; the first one begins with a set bit.
+      bool first_slice = at + 4 < piece.size() && (piece[at + 4] & 0x80) != 0;
+      if (type == kSequenceParameters || (type == kIdr && first_slice)) key_ = true;
       if (type >= 1 && type <= kIdr) slices_ = true;
     }
   }

@@ -9,7 +9,8 @@ namespace {
 
 using namespace std::string_literals;
 
-std::string nal(int type, const std::string& bytes = "x") { return "\0\0\0\1"s + static_cast<char>(type) + bytes; }
+// A slice's first byte tells whether it is the picture's first.
+std::string nal(int type, const std::string& bytes = "\x88") { return "\0\0\0\1"s + static_cast<char>(type) + bytes; }
 
 std::string bytes_of(const AvPtr<AVPacket>& packet) {
   return {reinterpret_cast<const char*>(packet->data), static_cast<size_t>(packet->size)};
@@ -40,6 +41,12 @@ TEST(AccessUnit, APictureThatNeedsOthers_IsNotKey) {
   unit.finish();
   unit.append(3, nal(1));
   EXPECT_FALSE(unit.key()) << "the last picture's does not count";
+}
+
+TEST(AccessUnit, AKeyframeWhoseBeginningIsMissing_IsNotKey) {
+  AccessUnit unit;
+  unit.append(1, nal(5, "\x11") + nal(5, "\x12"));
+  EXPECT_FALSE(unit.key());
 }
 
 TEST(AccessUnit, TwoPicturesUnderOneTime_AreToldApartByTheirDelimiter) {

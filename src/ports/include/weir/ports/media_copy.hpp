@@ -2,7 +2,7 @@
 //
 // Everything blocks, every call has a bound, and `interrupt` (any thread) ends a blocked call within 200 ms, name
 // resolution aside. Failures are those of forward::failure. An object is one connection: whoever wants another one makes
-// another object. A packet and a format may go to another thread; an end belongs to the thread that opened it.
+// another object. Everything but `interrupt` and `reset` belongs to one thread at a time.
 #pragma once
 
 #include "weir/base/result.hpp"
