@@ -154,6 +154,23 @@ TEST_F(Forwarding, ADestinationWithoutRoom_CostsPackets_AndTheInputIsReadOn) {
   EXPECT_EQ(stage_.inputs, 1);
 }
 
+TEST_F(Forwarding, AnInputThatEnds_WhileTheDestinationHasNoRoom_IsOpenedAgain) {
+  start();
+  ASSERT_TRUE(written(3));
+  stage_.room = false;
+  int read = stage_.read;
+  ASSERT_TRUE(stage_.wait([&] { return stage_.read > read + 5; }));
+  stage_.set([&] { stage_.input_ends = forward::failure(Kind::rtsp_ended, "x"); });
+  EXPECT_TRUE(stage_.wait([&] { return stage_.inputs == 2; }));
+}
+
+TEST_F(Forwarding, PacketsThatWereLeftOut_AreCountedOverAllConnectionsOfTheInput) {
+  start();
+  for (std::uint64_t total : {0u, 10u, 12u, 3u, 3u, 4u}) report_.dropped(total, boot_now());
+  EXPECT_NE(metrics_.text().find("weir_egress_dropped_packets_total{runId=\"r1\",streamId=\"s1\"} 16"), std::string::npos)
+      << metrics_.text();
+}
+
 // ---- the queue between the two ends ----
 
 class Queue : public ::testing::Test {
@@ -218,10 +235,8 @@ class Queue : public ::testing::Test {
     input_->finish();
     intake_.begin_taking();
     std::vector<int> numbers;
-    while (!intake_.ended()) {
-      while (intake_.oldest() != nullptr) numbers.push_back(static_cast<int>(intake_.take()->pts->count() / 1000));
-      if (!intake_.ended()) intake_.read();
-    }
+    while (!intake_.ended()) intake_.read();
+    while (intake_.oldest() != nullptr) numbers.push_back(static_cast<int>(intake_.take()->pts->count() / 1000));
     return numbers;
   }
   Given* input_;
@@ -273,15 +288,14 @@ TEST_F(Queue, ANewDestination_BeginsWithAKeyPicture) {
   EXPECT_EQ(all(), (std::vector<int>{6}));
 }
 
-TEST_F(Queue, TheInputsEnd_ComesLast) {
+TEST_F(Queue, TheInputsEnd_LeavesWhatWasRead) {
   give("Kp");
+  EXPECT_FALSE(intake_.ended());
   input_->finish();
   intake_.begin_taking();
-  EXPECT_FALSE(intake_.ended());
-  intake_.take();
-  intake_.take();
   ASSERT_TRUE(intake_.ended());
   EXPECT_EQ(intake_.ended()->reason, "rtsp_ended");
+  EXPECT_EQ(all(), (std::vector<int>{0, 1}));
 }
 
 }  // namespace

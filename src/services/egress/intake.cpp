@@ -94,7 +94,7 @@ CopyPacketPtr Intake::take() {
 
 std::optional<Error> Intake::ended() const {
   std::lock_guard lock(mutex_);
-  return queue_.empty() || !taking_ ? end_ : std::nullopt;
+  return end_;
 }
 
 std::uint64_t Intake::dropped() const {

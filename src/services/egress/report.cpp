@@ -108,6 +108,7 @@ void Report::retry(const forward::Scheduled& scheduled) {
 }
 
 void Report::dropped(std::uint64_t packets, Instant now) {
+  if (packets < dropped_before_) dropped_before_ = 0;  // another connection of the input counts from the beginning
   if (packets == dropped_before_) return;
   dropped_.add(static_cast<double>(packets - dropped_before_));
   dropped_before_ = packets;

@@ -160,11 +160,12 @@ Status RtmpCopyOutput::connect() {
   AVIOInterruptCB callback{[](void* self) { return static_cast<RtmpCopyOutput*>(self)->give_up() ? 1 : 0; }, this};
   watch_.arm(config_.connect_timeout);
   if (give_up()) return open_failure(AVERROR_EXIT);
+  std::vector<int> others = TcpLink::all(config_.to.port);
   AVIOContext* io = nullptr;
   int failed = avio_open2(&io, config_.to.url.reveal().c_str(), AVIO_FLAG_WRITE, &callback, options.get());
   if (failed < 0) return open_failure(failed);
   context_->pb = io;
-  link_ = TcpLink::find(config_.to.port);
+  link_ = TcpLink::find(config_.to.port, others);
   if (!link_) return forward::failure(Kind::rtmp_reset, "the connection was gone as soon as it stood");
   link_->hold_at_most(kKernelHolds);
   flow_.emplace(link_->progress(), boot_now(), config_.stall_timeout);

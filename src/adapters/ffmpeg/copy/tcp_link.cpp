@@ -60,9 +60,16 @@ tcp_info info_of(int fd) {
 
 }  // namespace
 
-std::unique_ptr<TcpLink> TcpLink::find(int peer_port) {
+std::vector<int> TcpLink::all(int peer_port) {
+  std::vector<int> found;
+  each_connection(peer_port, [&](int fd) { found.push_back(fd); });
+  return found;
+}
+
+std::unique_ptr<TcpLink> TcpLink::find(int peer_port, const std::vector<int>& before) {
   int newest = -1;
-  each_connection(peer_port, [&](int fd) { newest = std::max(newest, fd); });
+  for (int fd : all(peer_port))
+    if (std::ranges::find(before, fd) == before.end()) newest = fd;
   int mine = newest < 0 ? -1 : ::fcntl(newest, F_DUPFD_CLOEXEC, 3);
   return mine < 0 ? nullptr : std::make_unique<TcpLink>(mine);
 }

@@ -7,13 +7,16 @@
 #include "weir/forward/flow.hpp"
 
 #include <memory>
+#include <vector>
 
 namespace weir::ffmpeg {
 
 class TcpLink {
  public:
-  // The newest connection to that port; none where there is none.
-  static std::unique_ptr<TcpLink> find(int peer_port);
+  // Descriptors of connections to that port.
+  static std::vector<int> all(int peer_port);
+  // One that was not among those `before`: the hub's connection may lead to the same port. None where there is none.
+  static std::unique_ptr<TcpLink> find(int peer_port, const std::vector<int>& before);
   // Every connection to that port, found or not yet found, is reset at once; what was not sent is thrown away.
   static void reset_all(int peer_port);
 

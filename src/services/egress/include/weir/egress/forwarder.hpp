@@ -10,6 +10,7 @@
 #include "weir/forward/course.hpp"
 #include "weir/forward/interleave.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 
@@ -63,8 +64,8 @@ class Forwarder {
   std::optional<forward::Interleaver<CopyPacketPtr>> interleaver_;
   bool input_is_new_ = false;  // since the last packet that was sent
   bool output_is_new_ = false;
-  bool forwarding_ = false;
   std::optional<Event> output_lost_;
+  std::atomic<bool> forwarding_ = false;  // the intake's own thread looks at it, too
 
   // Any thread.
   std::mutex mutex_;

@@ -38,7 +38,7 @@ class Intake {
   // The oldest packet of the queue; null where there is none.
   const CopyPacket* oldest() const;
   CopyPacketPtr take();
-  // What ended the input, once nothing is left of it.
+  // What ended the input. What was read before may still be taken.
   std::optional<Error> ended() const;
   void interrupt() { input_->interrupt(); }
   std::uint64_t dropped() const;
