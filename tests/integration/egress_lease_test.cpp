@@ -94,7 +94,7 @@ TEST_F(EgressLease, PastIt_TheConnectionIsReset_ExtendedInTime_ItGoesOn) {
   EXPECT_TRUE(forwarder->forwarding()) << forwarder->child().log();
 }
 
-TEST_F(EgressLease, PastIt_AndNotExtended_ItEndsWith40_30sLater_OfTheWholeGrace) {
+TEST_F(EgressLease, PastIt_AndNotExtended_ItEndsWith40_30sLater) {
   auto forwarder = start(2s);
   Instant begun = boot_now();
   EXPECT_EQ(forwarder->child().wait(60s), 40) << forwarder->child().log();

@@ -124,7 +124,7 @@ class EgressProcess {
   Signals signals_{io_};
   net::Metrics metrics_;
   egress::Report report_;
-  egress::Tenure tenure_;
+  egress::SendRight right_;
   egress::Forwarder forwarder_;
   egress::LeaseSocket socket_;
   asio::steady_timer deadline_{io_}, stopping_{io_};
@@ -141,11 +141,11 @@ EgressProcess::EgressProcess(const Settings& settings, Job job)
     : settings_(settings),
       job_(std::move(job)),
       report_(metrics_, job_.identity),
-      tenure_(settings.integer("lease_version"), valid_until(settings)),
-      forwarder_(ends(), policy_of(settings), tenure_, report_),
-      socket_(io_, tenure_, [this] {
+      right_(settings.integer("lease_version"), valid_until(settings)),
+      forwarder_(ends(), policy_of(settings), right_, report_),
+      socket_(io_, right_, [this] {
         watch_deadline();
-        forwarder_.look_at_tenure();
+        forwarder_.look_at_right();
       }) {}
 
 egress::Ends EgressProcess::ends() {
@@ -157,7 +157,7 @@ egress::Ends EgressProcess::ends() {
                                   .stall_timeout = settings_.duration("dest_stall_timeout_s"),
                                   .tls_verify = settings_.flag("dest_tls_verify"),
                                   .ca_file = settings_.text("dest_ca_file"),
-                                  .may_send = [this](Instant now) { return tenure_.valid(now); }};
+                                  .may_send = [this](Instant now) { return right_.valid(now); }};
   return {.input = [input] { return ffmpeg::make_copy_input(input); },
           .output = [output] { return ffmpeg::make_copy_output(output); }};
 }
@@ -183,7 +183,7 @@ Status EgressProcess::start() {
       .with("metrics", served ? "http://" + server_.address() + "/metrics" : "")
       .with("graceSeconds", settings_.integer("input_not_ready_grace_seconds"))
       .with("retryMaxAttempts", settings_.integer("retry_max_attempts"))
-      .with("version", tenure_.version());
+      .with("version", right_.version());
   return ok();
 }
 
@@ -198,10 +198,10 @@ void EgressProcess::hear(int) {
 
 // The timer knows nothing of a machine that sleeps: it looks once a second, too.
 void EgressProcess::watch_deadline() {
-  auto until = tenure_.valid_until();
+  auto until = right_.valid_until();
   if (!until) return;
   Duration left = *until - boot_now();
-  if (left <= 0s) return forwarder_.look_at_tenure();
+  if (left <= 0s) return forwarder_.look_at_right();
   deadline_.expires_after(std::min(left, Duration(1s)));
   deadline_.async_wait([this](const boost::system::error_code& cancelled) {
     if (!cancelled) watch_deadline();

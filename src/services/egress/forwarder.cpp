@@ -22,8 +22,8 @@ forward::Event input_lost(const Error& error) {
 }
 }  // namespace
 
-Forwarder::Forwarder(Ends ends, forward::Policy policy, Tenure& tenure, Report& report)
-    : ends_(std::move(ends)), policy_(policy), tenure_(tenure), report_(report) {}
+Forwarder::Forwarder(Ends ends, forward::Policy policy, SendRight& right, Report& report)
+    : ends_(std::move(ends)), policy_(policy), right_(right), report_(report) {}
 
 Forwarder::~Forwarder() {
   close_output(false);
@@ -39,9 +39,9 @@ void Forwarder::stop() {
   changed_.notify_all();
 }
 
-void Forwarder::look_at_tenure() {
+void Forwarder::look_at_right() {
   std::lock_guard lock(mutex_);
-  if (!tenure_.valid(boot_now())) {
+  if (!right_.valid(boot_now())) {
     if (output_ != nullptr) output_->reset();
     if (dialling_ != nullptr) dialling_->interrupt();
     if (reading_ != nullptr) reading_->interrupt();
@@ -54,7 +54,7 @@ std::optional<Forwarder::Event> Forwarder::pending(bool held) {
     std::lock_guard lock(mutex_);
     if (stop_) return forward::StopAsked{};
   }
-  bool valid = tenure_.valid(boot_now());
+  bool valid = right_.valid(boot_now());
   if (!valid && !held) return forward::DeadlinePassed{};
   if (valid && held) return forward::Extended{};
   return std::nullopt;

@@ -15,10 +15,10 @@ using forward::Kind;
 class Forwarding : public ::testing::Test {
  protected:
   void start(forward::Policy policy = quick(), std::optional<Instant> valid_until = std::nullopt) {
-    tenure_.emplace(1, valid_until);
+    right_.emplace(1, valid_until);
     forwarder_.emplace(Ends{.input = [this] { return std::make_unique<FakeInput>(stage_); },
                             .output = [this] { return std::make_unique<FakeOutput>(stage_); }},
-                       policy, *tenure_, report_);
+                       policy, *right_, report_);
     thread_ = std::thread([this] { end_ = forwarder_->run(); });
   }
   static forward::Policy quick() {
@@ -43,7 +43,7 @@ class Forwarding : public ::testing::Test {
   Stage stage_;
   net::Metrics metrics_;
   Report report_{metrics_, {.stream = "s1", .run = "r1", .instance = "i1"}};
-  std::optional<Tenure> tenure_;
+  std::optional<SendRight> right_;
   std::optional<Forwarder> forwarder_;
   std::thread thread_;
   forward::End end_{-1};
@@ -106,16 +106,16 @@ TEST_F(Forwarding, AStop_EndsADialThatHangs) {
 TEST_F(Forwarding, ARightThatEnds_ResetsTheConnectionBeforeTheCallReturns_AndHolds) {
   start(quick(), boot_now() + 3600s);
   ASSERT_TRUE(written(3));
-  ASSERT_TRUE(tenure_->extend(2, boot_now()));
-  forwarder_->look_at_tenure();
+  ASSERT_TRUE(right_->extend(2, boot_now()));
+  forwarder_->look_at_right();
   stage_.set([&] { EXPECT_GE(stage_.resets, 1); });
   int before = 0;
   stage_.set([&] { before = stage_.written; });
   ASSERT_TRUE(stage_.wait([&] { return stage_.goodbyes == 1; }));
   EXPECT_EQ(stage_.written, before) << "not one more packet";
   // It is extended in time: everything is connected anew.
-  ASSERT_TRUE(tenure_->extend(2, boot_now() + 3600s));
-  forwarder_->look_at_tenure();
+  ASSERT_TRUE(right_->extend(2, boot_now() + 3600s));
+  forwarder_->look_at_right();
   ASSERT_TRUE(stage_.wait([&] { return stage_.outputs == 2 && stage_.inputs == 2; }));
   EXPECT_TRUE(written(3));
 }
@@ -124,10 +124,10 @@ TEST_F(Forwarding, ARightThatIsBackBeforeAnybodyNoticed_CostsOneConnection_NotTh
   start(quick(), boot_now() + 3600s);
   ASSERT_TRUE(written(3));
   for (int i = 0; i < 20; ++i) {
-    ASSERT_TRUE(tenure_->extend(2 + i, boot_now()));
-    forwarder_->look_at_tenure();
-    ASSERT_TRUE(tenure_->extend(2 + i, boot_now() + 3600s));
-    forwarder_->look_at_tenure();
+    ASSERT_TRUE(right_->extend(2 + i, boot_now()));
+    forwarder_->look_at_right();
+    ASSERT_TRUE(right_->extend(2 + i, boot_now() + 3600s));
+    forwarder_->look_at_right();
     ASSERT_TRUE(written(3));
   }
 }

@@ -37,8 +37,8 @@ json::object refusal(std::string_view code, std::string_view message) {
 }  // namespace
 
 struct LeaseSocket::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& io, Tenure& held, std::function<void()> told)
-      : acceptor(io), tenure(held), changed(std::move(told)) {}
+  State(asio::io_context& io, SendRight& held, std::function<void()> told)
+      : acceptor(io), right(held), changed(std::move(told)) {}
 
   json::object answer(std::string_view line) {
     auto parsed = json::parse_text(line);
@@ -50,12 +50,12 @@ struct LeaseSocket::State : std::enable_shared_from_this<State> {
       if (version == nullptr || until == nullptr || !version->is_int64() || !until->is_int64() ||
           version->get_int64() < 0 || until->get_int64() < 0)
         return refusal("bad_request", "version and valid_until_us must be whole numbers");
-      Status extended = tenure.extend(version->get_int64(), Instant(Duration(until->get_int64())));
+      Status extended = right.extend(version->get_int64(), Instant(Duration(until->get_int64())));
       if (!extended) return refusal(extended.error().reason, extended.error().message);
       changed();
     }
-    auto valid_until = tenure.valid_until();
-    return {{"version", tenure.version()},
+    auto valid_until = right.valid_until();
+    return {{"version", right.version()},
             {"valid_until_us", valid_until ? json::value(valid_until->time_since_epoch().count()) : json::value()}};
   }
 
@@ -85,14 +85,14 @@ struct LeaseSocket::State : std::enable_shared_from_this<State> {
   }
 
   Local::acceptor acceptor;
-  Tenure& tenure;
+  SendRight& right;
   std::function<void()> changed;
   std::string path;
   int connections = 0;
 };
 
-LeaseSocket::LeaseSocket(asio::io_context& io, Tenure& tenure, std::function<void()> changed)
-    : state_(std::make_shared<State>(io, tenure, std::move(changed))) {}
+LeaseSocket::LeaseSocket(asio::io_context& io, SendRight& right, std::function<void()> changed)
+    : state_(std::make_shared<State>(io, right, std::move(changed))) {}
 
 LeaseSocket::~LeaseSocket() {
   boost::system::error_code ignored;

@@ -6,7 +6,7 @@
 
 #include "weir/egress/intake.hpp"
 #include "weir/egress/report.hpp"
-#include "weir/egress/tenure.hpp"
+#include "weir/egress/send_right.hpp"
 #include "weir/forward/course.hpp"
 #include "weir/forward/interleave.hpp"
 
@@ -23,13 +23,13 @@ struct Ends {
 
 class Forwarder {
  public:
-  Forwarder(Ends ends, forward::Policy policy, Tenure& tenure, Report& report);
+  Forwarder(Ends ends, forward::Policy policy, SendRight& right, Report& report);
   ~Forwarder();
   forward::End run();
   // Ends with code 0.
   void stop();
-  // The tenure has changed, or has run out: looks at it now. Where it ran out, the connection is reset before this returns.
-  void look_at_tenure();
+  // The right has changed, or has run out: looks at it now. Where it ran out, the connection is reset before this returns.
+  void look_at_right();
 
  private:
   using Event = forward::Event;
@@ -52,7 +52,7 @@ class Forwarder {
 
   const Ends ends_;
   const forward::Policy policy_;
-  Tenure& tenure_;
+  SendRight& right_;
   Report& report_;
 
   // The forwarder's thread only.

@@ -8,7 +8,7 @@
 // changing anything. A connection that ends changes nothing. Loop thread only.
 #pragma once
 
-#include "weir/egress/tenure.hpp"
+#include "weir/egress/send_right.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -20,7 +20,7 @@ namespace weir::egress {
 class LeaseSocket {
  public:
   // `changed` is called after each extension.
-  LeaseSocket(boost::asio::io_context& io, Tenure& tenure, std::function<void()> changed);
+  LeaseSocket(boost::asio::io_context& io, SendRight& right, std::function<void()> changed);
   ~LeaseSocket();
   LeaseSocket(const LeaseSocket&) = delete;
 

@@ -1,4 +1,4 @@
-// Tenure: this forwarder's right to send, if it was given one that ends.
+// SendRight: this forwarder's right to send, if it was given one that ends.
 //
 // A version and a point on this machine's CLOCK_BOOTTIME until which it counts. A supervisor extends it; another one that
 // comes later extends it under a higher version, and from then on the older one is refused. Whoever lets it run out has
@@ -14,9 +14,9 @@
 
 namespace weir::egress {
 
-class Tenure {
+class SendRight {
  public:
-  Tenure(std::int64_t version, std::optional<Instant> valid_until) : version_(version), valid_until_(valid_until) {}
+  SendRight(std::int64_t version, std::optional<Instant> valid_until) : version_(version), valid_until_(valid_until) {}
 
   bool valid(Instant now) const {
     std::lock_guard lock(mutex_);
