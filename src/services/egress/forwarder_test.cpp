@@ -1,6 +1,7 @@
 #include "testing.hpp"
 
 #include "log_lines.hpp"
+#include "stall.hpp"
 
 #include "weir/base/clock.hpp"
 
@@ -221,6 +222,7 @@ class Queue : public ::testing::Test {
   // The intake's thread holds on to the input until its next packet, which is one more picture here.
   void take_over() {
     std::thread taker([&] { intake_.begin_taking(); });
+    EXPECT_TRUE(test::eventually(20s, [&] { return intake_.taking(); }));
     {
       std::unique_lock lock(input_->mutex);
       input_->changed.wait(lock, [&] { return input_->asked; });

@@ -33,6 +33,7 @@ class Intake {
   // is just being read.
   void begin_taking();
   void stop_taking();
+  bool taking() const { return taking_; }
   // Reads one packet into the queue.
   void read();
   // The oldest packet of the queue; null where there is none.
