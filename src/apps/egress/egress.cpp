@@ -105,6 +105,14 @@ void close_inherited(const std::optional<std::string>& path) {
   if (fd > 2) ::close(fd);
 }
 
+// A stop that comes while the process is still being set up is heard afterwards.
+void hold_signals(int how) {
+  sigset_t both;
+  ::sigemptyset(&both);
+  for (int signal : {SIGTERM, SIGINT}) ::sigaddset(&both, signal);
+  ::pthread_sigmask(how, &both, nullptr);
+}
+
 class EgressProcess {
  public:
   EgressProcess(const Settings& settings, Job job);
@@ -128,6 +136,7 @@ class EgressProcess {
   egress::Forwarder forwarder_;
   egress::LeaseSocket socket_;
   asio::steady_timer deadline_{io_}, stopping_{io_};
+  bool stopped_ = false;
   net::Router router_;
   net::HttpServer server_{io_, clock_, router_, net::ServerLimits{.connections_max = 64}};
 };
@@ -166,6 +175,7 @@ Status EgressProcess::start() {
   std::signal(SIGPIPE, SIG_IGN);
   signals_.add({SIGTERM, SIGINT});
   signals_.hear([this](int signal) { hear(signal); });
+  hold_signals(SIG_UNBLOCK);
   if (std::string path = settings_.text("lease_socket"); !path.empty()) {
     TRY(listening, socket_.listen(path));
   }
@@ -188,6 +198,7 @@ Status EgressProcess::start() {
 }
 
 void EgressProcess::hear(int) {
+  if (std::exchange(stopped_, true)) return;
   forwarder_.stop();
   // A name lookup hears nothing; the process ends all the same.
   stopping_.expires_after(kStopMax);
@@ -211,6 +222,7 @@ void EgressProcess::watch_deadline() {
 void EgressProcess::finish(const forward::End& end) {
   report_.exit(end, report_.last_failure());
   std::fflush(stdout);
+  forwarder_.abandon();
   if (std::string path = settings_.text("lease_socket"); !path.empty()) ::unlink(path.c_str());
   // A thread may hang in a name lookup, and what it uses must not be destroyed under it.
   ::_exit(end.code);
@@ -256,6 +268,7 @@ Status open_log(const Settings& s) {
 }
 
 Result<int> egress(const Arguments& arguments) {
+  hold_signals(SIG_BLOCK);
   hide_from_others();
   TRY(settings, arguments.settings());
   close_inherited(arguments.config_file());

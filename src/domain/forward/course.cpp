@@ -14,12 +14,6 @@ Scheduled schedule(Link& link, Failure why, Instant now, const Policy& policy, d
   return {std::move(why), ++link.failures, delay};
 }
 
-// A destination that hangs up at the stream key says no; once, it may have been a restart.
-Kind proven(const Course& course, Kind kind) {
-  bool again = kind == Kind::rtmp_publish_hangup && course.output.last == kind;
-  return again ? Kind::rtmp_publish_denied : kind;
-}
-
 Step lose(Course course, Failure why, Instant now, const Policy& policy, double draw) {
   why.kind = proven(course, why.kind);
   const KindRow& row = row_of(why.kind);
@@ -47,6 +41,11 @@ void rise(Link& link, Instant now) {
 }
 
 }  // namespace
+
+Kind proven(const Course& course, Kind kind) {
+  bool again = kind == Kind::rtmp_publish_hangup && course.output.last == kind;
+  return again ? Kind::rtmp_publish_denied : kind;
+}
 
 Course begin(Instant now, const Policy& policy) { return {.grace_until = now + policy.grace}; }
 

@@ -56,6 +56,8 @@ constexpr KindRow kRows[] = {
      "The destination has stopped taking data though the connection stands; check it and the network between."},
     {deadline, "deadline", Side::neither, kExitTransient,
      "Nobody extended this forwarder's right to send; look at its supervisor."},
+    {lease_socket_busy, "lease_socket_busy", Side::neither, kExitTransient,
+     "Another forwarder answers on lease_socket; it ends by itself when its right to send is over."},
     {internal, "internal", Side::neither, kExitInternal, "This is a mistake in Weir; report it with the log."},
 };
 }  // namespace

@@ -7,15 +7,16 @@ namespace weir::forward {
 
 namespace {
 constexpr Duration kBack = 1s, kAhead = 10s;  // within this the input is believed
-constexpr Duration kAudioStep = 20ms;
+constexpr Duration kApart = 1s;               // and within this two tracks belong together
 constexpr int kReorderMax = 16;  // H.264 allows no more
 }  // namespace
 
-void Stamps::begin_input(int reorder, Duration step, Instant now) {
+void Stamps::begin_input(int reorder, Duration step, Instant now, Duration sound_step) {
   Duration latest = std::max({lanes_[0].latest, lanes_[1].latest, lanes_[0].dts, lanes_[1].dts});
   // The first picture is decoded as many steps before it is shown as it may be overtaken.
   reorder_ = std::min(reorder, kReorderMax);
   step_ = step;
+  sound_step_ = sound_step;
   begin_at_ = seen_ ? latest + std::max(now - last_seen_, step) : Duration{0};
   begin_at_ += reorder_ * step;
   common_.reset();
@@ -25,12 +26,14 @@ void Stamps::begin_input(int reorder, Duration step, Instant now) {
 
 Duration Stamps::shown_at(Lane& lane, std::optional<Duration> pts, Duration step) {
   if (!lane.offset) {
+    // A track that begins later belongs to where the other one is by now.
+    Duration here = std::max({begin_at_, lanes_[0].latest, lanes_[1].latest});
     if (!common_ && pts) common_ = begin_at_ - *pts;
-    // A track that begins far from the other one has a clock of its own.
     lane.offset = common_;
-    if (pts && common_ && std::max(*pts + *common_ - begin_at_, begin_at_ - (*pts + *common_)) > kAhead)
-      lane.offset = begin_at_ - *pts;
-    lane.latest = std::max(lane.latest, begin_at_ - step);
+    // One that does not fit there has a clock of its own.
+    Duration apart = pts && common_ ? *pts + *common_ - here : Duration{0};
+    if (pts && (apart > kApart || apart < -kApart)) lane.offset = here - *pts;
+    lane.latest = std::max(lane.latest, here - kApart);
   }
   Duration shown = pts && lane.offset ? *pts + *lane.offset : lane.latest + step;
   if (shown < lane.latest - kBack || shown > lane.latest + kAhead) {
@@ -56,7 +59,7 @@ void Stamps::grow(int reorder) {
 
 // A picture is decoded when the picture is shown that is as many places before it as pictures may overtake each other.
 Stamp Stamps::picture_at(Duration pts) {
-  auto overtaken = static_cast<int>(std::distance(recent_.upper_bound(pts), recent_.end()));
+  auto overtaken = std::min(static_cast<int>(std::distance(recent_.upper_bound(pts), recent_.end())), kReorderMax);
   if (overtaken > reorder_) {
     Duration before = lanes_[0].latest;
     grow(overtaken);
@@ -74,7 +77,7 @@ Stamp Stamps::at(Track track, std::optional<Duration> pts, Instant now) {
   bool video = track == Track::video;
   seen_ = true;
   last_seen_ = now;
-  Duration shown = shown_at(lane, pts, video ? step_ : kAudioStep);
+  Duration shown = shown_at(lane, pts, video ? step_ : sound_step_);
   Stamp stamp = video ? picture_at(shown) : Stamp{shown, shown};
   lane.dts = std::max({lane.dts, stamp.dts, Duration{0}});
   return {lane.dts, std::max(stamp.pts, lane.dts)};

@@ -83,6 +83,44 @@ TEST(Stamps, BothTracks_StayInStepWithEachOther) {
   EXPECT_EQ(stamps.at(Track::video, 50s + 40ms, now).pts, 40ms);
 }
 
+TEST(Stamps, SoundThatBeginsLater_IsStampedWhereThePicturesAre) {
+  for (Duration first : {Duration(15s), Duration(0s)}) {  // on the pictures' clock, or on one of its own
+    Sent sent;
+    sent.stamps.begin_input(0, kStep, sent.now);
+    for (int i = 0; i < 375; ++i) sent.picture(i * kStep);
+    Duration pictures = sent.all.back().dts;
+    for (int i = 0; i < 50; ++i) {
+      Stamp sound = sent.stamps.at(Track::audio, first + i * 20ms, sent.now);
+      EXPECT_GE(sound.dts, pictures + i * 20ms - 100ms) << first.count();
+      EXPECT_LE(sound.dts, pictures + i * 20ms + 100ms) << first.count();
+    }
+  }
+}
+
+TEST(Stamps, SoundWithoutATime_GoesOnByItsOwnStep) {
+  Stamps stamps;
+  stamps.begin_input(0, kStep, Instant{1s}, 64ms);
+  stamps.at(Track::audio, 5s, Instant{1s});
+  EXPECT_EQ(stamps.at(Track::audio, std::nullopt, Instant{1s}).dts, 64ms);
+  EXPECT_EQ(stamps.at(Track::audio, std::nullopt, Instant{1s}).dts, 128ms);
+}
+
+TEST(Stamps, Property_AfterASmallJump_TimeGoesOn) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 500; ++round) {
+    Sent sent;
+    sent.stamps.begin_input(static_cast<int>(random() % 4), 16667us, sent.now);
+    Duration jump{};
+    for (int i = 0; i < 400; ++i) {
+      if (random() % 40 == 0) jump += Duration(static_cast<std::int64_t>(random() % 2'000'000) - 1'000'000);
+      sent.picture(100s + jump + i * 16667us);
+    }
+    Duration before = sent.all.back().dts;
+    for (int i = 400; i < 500; ++i) sent.picture(100s + jump + i * 16667us);
+    EXPECT_GT(sent.all.back().dts, before + 500ms) << "the times stand still";
+  }
+}
+
 TEST(Stamps, AJump_GoesOnOneStepAfterTheLast) {
   for (Duration jump : {Duration(-30s), Duration(3600s)}) {
     Sent sent;
@@ -136,6 +174,18 @@ TEST(Interleave, WherePicturesStop_SoundGoesOnAfterAMoment) {
   order.push({Track::audio, {100ms, 100ms}, Instant{1s}, 1});
   EXPECT_FALSE(order.pop(Instant{1s + 499ms}));
   EXPECT_TRUE(order.pop(Instant{1s + 500ms}));
+}
+
+TEST(Interleave, PicturesBehindTheSound_KeepTheirOrderOfShowing) {
+  Order order(true);
+  Instant now{10s};
+  order.push({Track::audio, {900ms, 900ms}, Instant{1s}, 0});
+  ASSERT_TRUE(order.pop(now));
+  order.push({Track::video, {100ms, 220ms}, now, 1});
+  order.push({Track::video, {140ms, 140ms}, now, 2});
+  auto first = order.pop(now), second = order.pop(now);
+  EXPECT_EQ(first->stamp.pts - first->stamp.dts, 120ms);
+  EXPECT_LT(second->stamp.pts, first->stamp.pts);
 }
 
 TEST(Interleave, SoundAlone_DoesNotWait) {

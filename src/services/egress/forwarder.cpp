@@ -85,7 +85,7 @@ void Forwarder::apply(const Event& event) {
   Instant now = boot_now();
   forwarding_ = false;
   if (const auto* why = std::get_if<Failure>(&event); why != nullptr && !course_.held_until) {
-    report_.failed(*why);
+    report_.failed({proven(course_, why->kind), why->message});
     report_.stopped(to_string(why->kind), now);
     if (row_of(why->kind).side == forward::Side::input) close_input();
     else close_output(false);
@@ -113,14 +113,19 @@ void Forwarder::close_input() {
 }
 
 void Forwarder::close_output(bool reset) {
-  std::shared_ptr<CopyOutput> output;
+  // It stays where others can reset it until it is closed: a farewell must not outlast the right to send.
+  if (output_ && reset) output_->reset();
+  if (output_) output_->close();
   {
     std::lock_guard lock(mutex_);
-    output = std::move(output_);
+    output_.reset();
   }
-  if (output && reset) output->reset();
-  if (output) output->close();
   if (intake_) intake_->stop_taking();
+}
+
+void Forwarder::abandon() {
+  std::lock_guard lock(mutex_);
+  if (output_ != nullptr) output_->reset();
 }
 
 Forwarder::Event Forwarder::perform(const forward::ConnectInput& task) {
@@ -171,7 +176,7 @@ void Forwarder::begin_stream() {
     stamps_ = {};
     interleaver_.emplace(!facts_.video.empty() && !facts_.audio.empty());
   }
-  if (output_is_new_ || input_is_new_) stamps_.begin_input(facts_.reorder, facts_.step, boot_now());
+  if (output_is_new_ || input_is_new_) stamps_.begin_input(facts_.reorder, facts_.step, boot_now(), facts_.sound_step);
   output_is_new_ = input_is_new_ = false;
   intake_->begin_taking();
   output_lost_.reset();

@@ -8,6 +8,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
@@ -78,7 +79,12 @@ struct LeaseSocket::State : std::enable_shared_from_this<State> {
       boost::system::error_code failed;
       Local::socket peer = co_await self->acceptor.async_accept(asio::redirect_error(asio::use_awaitable, failed));
       if (!self->acceptor.is_open()) co_return;
-      if (failed || self->connections >= kConnectionsMax || !may_speak(peer)) continue;
+      if (failed) {  // no descriptors are left, perhaps
+        asio::steady_timer pause(self->acceptor.get_executor(), 100ms);
+        co_await pause.async_wait(asio::redirect_error(asio::use_awaitable, failed));
+        continue;
+      }
+      if (self->connections >= kConnectionsMax || !may_speak(peer)) continue;
       ++self->connections;
       asio::co_spawn(self->acceptor.get_executor(), serve(self, std::move(peer)), asio::detached);
     }
@@ -101,15 +107,15 @@ LeaseSocket::~LeaseSocket() {
 }
 
 Status LeaseSocket::listen(const std::string& path) {
-  auto refused = [&](std::string_view why) {
-    return Error{Errc::conflict, "config_invalid", fmt::format("cannot listen on {}: {}", path, why)};
+  auto refused = [&](std::string_view why, std::string reason = "config_invalid") {
+    return Error{Errc::conflict, std::move(reason), fmt::format("cannot listen on {}: {}", path, why)};
   };
   if (path.size() >= sizeof(sockaddr_un::sun_path)) return refused("the path is too long for a socket");
   boost::system::error_code failed;
   Local::endpoint at(path);
   Local::socket probe(state_->acceptor.get_executor());
   probe.connect(at, failed);
-  if (!failed) return refused("another forwarder answers there");
+  if (!failed) return refused("another forwarder answers there", "lease_socket_busy");
   struct stat about {};
   if (::lstat(path.c_str(), &about) == 0 && S_ISSOCK(about.st_mode)) ::unlink(path.c_str());
   state_->acceptor.open(at.protocol(), failed);

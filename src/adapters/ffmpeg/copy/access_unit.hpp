@@ -15,7 +15,10 @@ namespace weir::ffmpeg {
 
 class AccessUnit {
  public:
+  static constexpr size_t kBytesMax = 16 << 20;
   bool empty() const { return size_ == 0; }
+  // A stream whose time stands still makes no pictures.
+  bool too_large() const { return size_ > kBytesMax; }
   // Whether a piece with this time, and these bytes, is of another picture.
   bool ends_before(std::int64_t pts, std::string_view piece) const {
     return !empty() && (pts != pts_ || (slices_ && begins_unit(piece)));
@@ -49,7 +52,8 @@ class AccessUnit {
   struct BufferFree {
     void operator()(AVBufferRef* buffer) const { av_buffer_unref(&buffer); }
   };
-  enum Nal { kIdr = 5, kSequenceParameters = 7, kDelimiter = 9 };
+  enum Nal { kIdr = 5, kSupplement = 6, kSequenceParameters = 7, kDelimiter = 9 };
+  static constexpr int kRecoveryPoint = 6;  // of a supplement: decoding may begin here
   static constexpr std::string_view kStart{"\0\0\1", 3};
 
   static bool begins_unit(std::string_view piece) {
@@ -68,8 +72,8 @@ class AccessUnit {
          at = piece.find(kStart, at + 3)) {
       int type = piece[at + 3] & 0x1F;
       // Whoever joins in the middle of a keyframe gets its last slices only; the first one begins with a set bit.
-      bool first_slice = at + 4 < piece.size() && (piece[at + 4] & 0x80) != 0;
-      if (type == kSequenceParameters || (type == kIdr && first_slice)) key_ = true;
+      int next = at + 4 < piece.size() ? static_cast<unsigned char>(piece[at + 4]) : 0;
+      if ((type == kIdr && (next & 0x80) != 0) || (type == kSupplement && next == kRecoveryPoint)) key_ = true;
       if (type >= 1 && type <= kIdr) slices_ = true;
     }
   }

@@ -20,12 +20,12 @@ TEST(AccessUnit, PiecesOfOneTime_AreOnePicture) {
   AccessUnit unit;
   unit.append(900, nal(7) + nal(8));
   EXPECT_FALSE(unit.ends_before(900, nal(5)));
-  unit.append(900, nal(5, "first part, "));
+  unit.append(900, nal(5, "\x88 first part, "));
   unit.append(900, "second part, without a start code");
   EXPECT_TRUE(unit.ends_before(4500, nal(1)));
   EXPECT_TRUE(unit.key());
   AvPtr<AVPacket> picture = unit.finish();
-  EXPECT_EQ(bytes_of(picture), nal(7) + nal(8) + nal(5, "first part, ") + "second part, without a start code");
+  EXPECT_EQ(bytes_of(picture), nal(7) + nal(8) + nal(5, "\x88 first part, ") + "second part, without a start code");
   EXPECT_EQ(picture->pts, 900);
   EXPECT_NE(picture->flags & AV_PKT_FLAG_KEY, 0);
   EXPECT_TRUE(unit.empty());
@@ -41,6 +41,22 @@ TEST(AccessUnit, APictureThatNeedsOthers_IsNotKey) {
   unit.finish();
   unit.append(3, nal(1));
   EXPECT_FALSE(unit.key()) << "the last picture's does not count";
+}
+
+TEST(AccessUnit, ParametersAlone_MakeNoKeyframe_ARecoveryPointDoes) {
+  AccessUnit unit;
+  unit.append(1, nal(7) + nal(8) + nal(1));
+  EXPECT_FALSE(unit.key());
+  unit.finish();
+  unit.append(2, nal(7) + nal(8) + nal(6, "\x06\x01\x80") + nal(1));
+  EXPECT_TRUE(unit.key());
+}
+
+TEST(AccessUnit, AStreamWhoseTimeStandsStill_IsTooLargeAtSomePoint) {
+  AccessUnit unit;
+  std::string piece(1 << 20, 'x');
+  for (int i = 0; i < 17; ++i) unit.append(1, piece);
+  EXPECT_TRUE(unit.too_large());
 }
 
 TEST(AccessUnit, AKeyframeWhoseBeginningIsMissing_IsNotKey) {

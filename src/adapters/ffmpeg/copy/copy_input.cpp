@@ -99,7 +99,7 @@ class RtspCopyInput final : public CopyInput {
   AvPtr<AVPacket> piece_ = owned(av_packet_alloc());  // as RTP carries it
   AccessUnit unit_;
   CopyPacketPtr first_;  // found by `open` already
-  bool opened_ = false;
+  std::optional<Instant> until_;  // while it is opened
 };
 
 Status RtspCopyInput::carries(const AVStream& stream) const {
@@ -131,6 +131,7 @@ Status RtspCopyInput::choose_tracks() {
 
 Result<CopyFacts> RtspCopyInput::open(Duration within) {
   LogTap::Listening listening(tap_);
+  until_ = boot_now() + std::min(within, kKeyframeMax);
   RtspDial dial{.url = config_.url,
                 .loopback = true,
                 .timeout = std::min(config_.connect_timeout, std::max(within, Duration(100ms))),
@@ -142,13 +143,11 @@ Result<CopyFacts> RtspCopyInput::open(Duration within) {
   context_->flags |= AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
   TRY(chosen, choose_tracks());
   if (video_ != nullptr) extractor_ = make_extractor(*video_->codecpar);
-  Instant until = boot_now() + std::min(within, kKeyframeMax);
   do {
-    if (boot_now() >= until) return forward::failure(Kind::rtsp_stalled, "no keyframe came in time");
     TRY(packet, fetch());
     first_ = std::move(packet);
   } while (video_ != nullptr && (first_->track != forward::Track::video || !first_->key));
-  opened_ = true;
+  until_.reset();
   CopyFacts facts = describe(std::move(peer));
   if (video_ != nullptr && (video_->codecpar->extradata_size == 0 || facts.width <= 0))
     return forward::failure(Kind::rtsp_protocol, "the stream does not say how its video is to be decoded");
@@ -167,6 +166,7 @@ CopyFacts RtspCopyInput::describe(std::string peer) {
   if (audio_ != nullptr) {
     format->audio = copy_of(*audio_->codecpar);
     facts.audio = avcodec_get_name(audio_->codecpar->codec_id);
+    if (audio_->codecpar->sample_rate > 0) facts.sound_step = from_seconds(1024.0 / audio_->codecpar->sample_rate);
   }
   facts.format = std::move(format);
   facts.peer = std::move(peer);
@@ -175,14 +175,14 @@ CopyFacts RtspCopyInput::describe(std::string peer) {
 
 // The sets in the stream are newer than those in its description, and the first ones where that has none.
 void RtspCopyInput::extract(CodedPacket& coded) {
-  if (extractor_ == nullptr || !coded.key || av_bsf_send_packet(extractor_.get(), coded.packet.get()) < 0) return;
-  if (av_bsf_receive_packet(extractor_.get(), coded.packet.get()) < 0) {
-    av_bsf_flush(extractor_.get());
-    return;
-  }
+  if (extractor_ == nullptr || !coded.key) return;
+  AvPtr<AVPacket> passed = owned(av_packet_clone(coded.packet.get()));
+  if (av_bsf_send_packet(extractor_.get(), passed.get()) < 0) return;
+  if (av_bsf_receive_packet(extractor_.get(), passed.get()) < 0) return av_bsf_flush(extractor_.get());
+  coded.packet = std::move(passed);
   size_t size = 0;
   const std::uint8_t* sets = av_packet_get_side_data(coded.packet.get(), AV_PKT_DATA_NEW_EXTRADATA, &size);
-  if (sets == nullptr || opened_) return;
+  if (sets == nullptr || !until_) return;
   AVCodecParameters& video = *video_->codecpar;
   auto* copy = static_cast<std::uint8_t*>(av_mallocz(size + AV_INPUT_BUFFER_PADDING_SIZE));
   if (copy == nullptr) throw std::bad_alloc();
@@ -193,7 +193,9 @@ void RtspCopyInput::extract(CodedPacket& coded) {
 }
 
 Status RtspCopyInput::fetch_piece() {
-  watch_.arm(config_.stall_timeout);
+  Duration left = until_ ? *until_ - boot_now() : config_.stall_timeout;
+  if (left <= 0s) return forward::failure(Kind::rtsp_stalled, "no keyframe came in time");
+  watch_.arm(std::min(left, config_.stall_timeout));
   for (;;) {
     av_packet_unref(piece_.get());
     int failed = av_read_frame(context_.get(), piece_.get());
@@ -230,6 +232,7 @@ Result<CopyPacketPtr> RtspCopyInput::fetch() {
       picture = coded(forward::Track::video, unit_.finish(), key);
     }
     unit_.append(piece_->pts, bytes);
+    if (unit_.too_large()) return forward::failure(Kind::rtsp_protocol, "the time of the stream's video stands still");
     if (picture != nullptr) return picture;
   }
 }

@@ -13,7 +13,7 @@ using forward::Flow;
 using forward::Kind;
 
 constexpr Duration kFarewell = 500ms;
-constexpr Duration kForEver = 24h;     // a write is bounded by what is acknowledged, not by a time of its own
+constexpr Duration kForEver = 24h;
 constexpr Duration kLookEvery = 100ms;
 constexpr int kKernelHolds = 512 << 10;  // bytes; what is in the kernel cannot be left out any more
 
@@ -64,9 +64,6 @@ class RtmpCopyOutput final : public CopyOutput {
   Instant looked_{};
   bool forbidden_ = false;  // the right to send was over
   bool broken_ = false;     // no goodbye
-  bool unfinished_ = false; // the destination's message
-  bool writing_ = false;
-  Instant idle_{};          // since when a write has nothing to wait for
 };
 
 // FFmpeg asks this before every write and ten times a second while it waits.
@@ -75,13 +72,9 @@ bool RtmpCopyOutput::give_up() {
   if (!config_.may_send(now)) forbidden_ = true;
   if (link_ && flow_ && now - looked_ >= kLookEvery) {
     looked_ = now;
-    forward::Progress progress = link_->progress();
-    state_ = flow_->look(progress, now);
-    // Everything is acknowledged and the call still lasts: FFmpeg reads a message that the destination has begun.
-    if (!writing_ || progress.outstanding_bytes > 0) idle_ = now;
-    if (now - idle_ >= config_.stall_timeout) unfinished_ = true;
+    state_ = flow_->look(link_->progress(), now);
   }
-  return forbidden_ || unfinished_ || state_ == Flow::State::stalled || watch_.ended_at(now) != Ended::by_itself;
+  return forbidden_ || state_ == Flow::State::stalled || watch_.ended_at(now) != Ended::by_itself;
 }
 
 std::optional<Error> RtmpCopyOutput::given_up() const {
@@ -89,7 +82,6 @@ std::optional<Error> RtmpCopyOutput::given_up() const {
   if (state_ == Flow::State::stalled)
     return forward::failure(Kind::io_timeout, fmt::format("the destination has acknowledged nothing for {} s",
                                                           seconds(config_.stall_timeout)));
-  if (unfinished_) return forward::failure(Kind::rtmp_protocol, "the destination began a message and did not finish it");
   if (watch_.ended() == Ended::by_interrupt) return interrupted();
   return std::nullopt;
 }
@@ -129,6 +121,9 @@ Error RtmpCopyOutput::open_failure(int error) const {
 
 Error RtmpCopyOutput::write_failure(int error) const {
   if (auto gone = given_up()) return *gone;
+  if (error == AVERROR_EXIT && watch_.ended() == Ended::at_deadline)
+    return forward::failure(Kind::io_timeout, fmt::format("a packet could not be sent within {} s",
+                                                          seconds(config_.stall_timeout)));
   if (!tap_.heard.complaint.empty())
     return forward::failure(Kind::rtmp_server_error, "the destination says: " + tap_.heard.complaint);
   if (error == AVERROR(ECONNRESET) || error == AVERROR(EPIPE))
@@ -183,7 +178,7 @@ Status RtmpCopyOutput::open(const CopyFormat& format) {
   video_ = add_track(coded.video);
   audio_ = add_track(coded.audio);
   TRY(connected, connect());
-  watch_.arm(kForEver);
+  watch_.arm(config_.stall_timeout);
   AvOptions options;
   options.set("flvflags", "no_duration_filesize");
   int failed = avformat_write_header(raw, options.get());
@@ -203,11 +198,10 @@ Status RtmpCopyOutput::write(CopyPacket& packet, const forward::Stamp& stamp) {
   coded.dts = std::chrono::duration_cast<std::chrono::milliseconds>(stamp.dts).count();
   coded.pts = std::chrono::duration_cast<std::chrono::milliseconds>(stamp.pts).count();
   coded.duration = 0;
+  // A destination that takes a little now and then, or begins a message and does not finish it, holds up the hub, too.
+  watch_.arm(config_.stall_timeout);
   if (give_up()) return write_failure(AVERROR_EXIT);
-  writing_ = true;
-  idle_ = boot_now();
   int failed = av_write_frame(context_.get(), &coded);
-  writing_ = false;
   // A packet that the muxer does not take costs that packet; what the connection does not take is remembered there.
   if (failed == AVERROR(EINVAL) || failed == AVERROR_INVALIDDATA) failed = context_->pb->error;
   if (failed >= 0) return ok();
@@ -216,9 +210,14 @@ Status RtmpCopyOutput::write(CopyPacket& packet, const forward::Stamp& stamp) {
 }
 
 Result<Flow::State> RtmpCopyOutput::look() {
+  watch_.arm(kForEver);
   if (give_up()) return write_failure(AVERROR_EXIT);
-  if (link_->closed_by_peer()) return write_failure(AVERROR_EOF);
-  return state_;
+  switch (link_->state()) {
+    case TcpLink::State::open: return state_;
+    case TcpLink::State::reset: return write_failure(AVERROR(ECONNRESET));
+    case TcpLink::State::ended: break;
+  }
+  return write_failure(AVERROR_EOF);
 }
 
 void RtmpCopyOutput::close() {
@@ -227,7 +226,7 @@ void RtmpCopyOutput::close() {
   bool dead = broken_ || forbidden_ || state_ == Flow::State::stalled;
   watch_.last_words(dead ? Duration(0) : kFarewell);
   if (context_->pb != nullptr) avio_closep(&context_->pb);
-  if (link_ != nullptr) link_->finish(dead ? Duration(0) : kFarewell);
+  if (link_ != nullptr) link_->finish(dead ? Duration(0) : kFarewell, [this] { return config_.may_send(boot_now()); });
   context_.reset();
   link_.reset();
 }

@@ -76,11 +76,11 @@ std::unique_ptr<TcpLink> TcpLink::find(int peer_port, const std::vector<int>& be
 
 void TcpLink::reset_all(int peer_port) { each_connection(peer_port, reset); }
 
-void TcpLink::finish(Duration within) const {
+void TcpLink::finish(Duration within, const std::function<bool()>& may_send) const {
   constexpr int kStepMs = 10;
   ::shutdown(fd_, SHUT_WR);
   for (auto left = within; info_of(fd_).tcpi_state != kClosed && progress().outstanding_bytes > 0; left -= std::chrono::milliseconds(kStepMs)) {
-    if (left <= Duration{0}) return reset(fd_);
+    if (left <= Duration{0} || !may_send()) return reset(fd_);
     ::poll(nullptr, 0, kStepMs);
   }
 }
@@ -93,7 +93,10 @@ forward::Progress TcpLink::progress() const {
   return {info_of(fd_).tcpi_bytes_acked, static_cast<std::uint64_t>(std::max(outstanding, 0))};
 }
 
-bool TcpLink::closed_by_peer() const { return info_of(fd_).tcpi_state != kEstablished; }
+TcpLink::State TcpLink::state() const {
+  int now = info_of(fd_).tcpi_state;
+  return now == kEstablished ? State::open : now == kClosed ? State::reset : State::ended;
+}
 
 void TcpLink::hold_at_most(int bytes) const {
   ::setsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);

@@ -6,6 +6,7 @@
 
 #include "weir/forward/flow.hpp"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,10 +26,11 @@ class TcpLink {
   ~TcpLink();
 
   forward::Progress progress() const;
-  bool closed_by_peer() const;
+  enum class State { open, ended, reset };  // ended: in good order, by the peer
+  State state() const;
   // Ends the connection in good order if the peer takes the rest within that time, else resets it: a peer that still has
   // minutes of old data before it would take this publisher for alive.
-  void finish(Duration within) const;
+  void finish(Duration within, const std::function<bool()>& may_send) const;
   // How much the kernel keeps of what the peer has not taken, as far as this user may say that.
   void hold_at_most(int bytes) const;
   // Whether so much more fits; also where little is held, so that what is larger than everything leaves at last.

@@ -68,8 +68,8 @@ TEST(TcpLink, APeerThatTakesNothing_LeavesNoRoom_AndIsReset) {
   fill(fd);
   EXPECT_FALSE(link->has_room(100'000));
   EXPECT_GT(link->progress().outstanding_bytes, 0u);
-  link->finish(Duration(50'000));
-  EXPECT_TRUE(link->closed_by_peer());
+  link->finish(Duration(50'000), [] { return true; });
+  EXPECT_EQ(link->state(), TcpLink::State::reset);
   EXPECT_LE(::send(fd, "x", 1, MSG_NOSIGNAL), 0);
   ::close(fd);
 }

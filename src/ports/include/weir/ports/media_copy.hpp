@@ -41,6 +41,7 @@ struct CopyFacts {
   int width = 0, height = 0;
   int reorder = 0;           // how many pictures may come before one that is shown earlier
   Duration step = 40ms;      // between two pictures
+  Duration sound_step = 21333us;  // between two packets of sound
   std::string peer;          // the address really connected to
 };
 

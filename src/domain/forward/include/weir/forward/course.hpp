@@ -78,6 +78,9 @@ struct Step {
 };
 
 Course begin(Instant now, const Policy& policy);
+// What a failure means after what came before: a destination that hangs up at the stream key says no; once, it may have
+// been a restart.
+Kind proven(const Course& course, Kind kind);
 Task next(const Course& course, Instant now);
 // `draw` is uniform in [0, 1).
 Step step(Course course, const Event& event, Instant now, const Policy& policy, double draw);

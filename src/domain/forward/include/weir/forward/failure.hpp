@@ -42,6 +42,7 @@ enum class Kind {
   io_timeout,          // nothing acknowledged for too long
   // Neither.
   deadline,            // the right to send ended
+  lease_socket_busy,   // another forwarder answers there
   internal,
 };
 

@@ -38,8 +38,10 @@ class Interleaver {
     if (from.empty()) return std::nullopt;
     Item item = std::move(from.front());
     from.pop_front();
-    item.stamp.dts = last_ = std::max(last_, item.stamp.dts);
-    item.stamp.pts = std::max(item.stamp.pts, item.stamp.dts);
+    Duration later = std::max(last_ - item.stamp.dts, Duration{0});
+    item.stamp.dts += later;
+    item.stamp.pts += later;
+    last_ = item.stamp.dts;
     return item;
   }
   void clear() {

@@ -24,8 +24,8 @@ struct Stamp {
 class Stamps {
  public:
   // A connection of the input begins. `reorder` is how many pictures may come before one that is shown earlier, `step`
-  // what lies between two pictures.
-  void begin_input(int reorder, Duration step, Instant now);
+  // what lies between two pictures, `sound_step` between two packets of sound.
+  void begin_input(int reorder, Duration step, Instant now, Duration sound_step = 21333us);
   // The next packet of a track. `pts` as the input says it.
   Stamp at(Track track, std::optional<Duration> pts, Instant now);
 
@@ -45,7 +45,7 @@ class Stamps {
   bool seen_ = false;
   // Video only.
   int reorder_ = 0;
-  Duration step_ = 40ms;
+  Duration step_ = 40ms, sound_step_ = 21333us;
   std::multiset<Duration> recent_;  // when the last pictures are shown
 };
 

@@ -28,6 +28,8 @@ class Forwarder {
   forward::End run();
   // Ends with code 0.
   void stop();
+  // For the end of a process whose forwarder hangs: nothing that the kernel holds is sent any more.
+  void abandon();
   // The right has changed, or has run out: looks at it now. Where it ran out, the connection is reset before this returns.
   void look_at_right();
 
