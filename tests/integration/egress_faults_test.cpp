@@ -17,8 +17,7 @@ namespace {
 class EgressFaults : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* needed : {"bin/go2rtc", "bin/nginx", "lib/ngx_rtmp_module.so"})
-      if (part(needed).empty()) GTEST_SKIP() << needed << " could not be fetched";
+    if (std::string missing = missing_servers(); !missing.empty()) GTEST_SKIP() << missing;
     hub_ = std::make_unique<Hub>(folder_, std::map<std::string, std::string>{{"s1", "h264"}, {"large", "large"}});
   }
   void start_server(int receive_bytes = 0) {

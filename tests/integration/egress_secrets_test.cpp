@@ -19,8 +19,7 @@ const std::string kKey = "xyzzy-canary-key", kToken = "plugh%2Fcanary", kTokenPl
 class EgressSecrets : public ::testing::Test {
  protected:
   void SetUp() override {
-    for (const char* needed : {"bin/go2rtc", "bin/nginx", "lib/ngx_rtmp_module.so"})
-      if (part(needed).empty()) GTEST_SKIP() << needed << " could not be fetched";
+    if (std::string missing = missing_servers(); !missing.empty()) GTEST_SKIP() << missing;
   }
   TempDir folder_;
 };

@@ -49,6 +49,12 @@ std::string output_of(const TempDir& folder, const std::vector<std::string>& wor
 
 }  // namespace
 
+std::string missing_servers() {
+  for (const char* needed : {"bin/go2rtc", "bin/nginx", "lib/ngx_rtmp_module.so"})
+    if (part(needed).empty()) return std::string(needed) + " could not be fetched";
+  return "";
+}
+
 // ---- programs ----
 
 Program::Program(std::string log_path, std::vector<std::string> words, std::string input)

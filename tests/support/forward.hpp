@@ -14,6 +14,9 @@
 
 namespace weir::test {
 
+// Which of the servers that these tests start could not be fetched, as a reason to skip; "" where all are there.
+std::string missing_servers();
+
 // A program that runs until this object ends; its output is kept.
 class Program {
  public:
@@ -48,7 +51,7 @@ class Hub {
   std::unique_ptr<Program> program_;
 };
 
-// Where the Go registry could be reached; see `mediamtx_is_there`.
+// Whether MediaMTX could be built: that needs Go and its registry.
 bool mediamtx_is_there();
 class MediaMtx {
  public:

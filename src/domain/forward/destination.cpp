@@ -65,7 +65,7 @@ Result<Destination> read_destination(const Secret& url) {
     keep(rest.substr(0, end));
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   }
-  // A server's error may repeat the key with its last three letters missing, as FFmpeg's own name for ".flv" does.
+  // FFmpeg publishes "key.flv" as "key", and a server's error may repeat that.
   if (key.ends_with(".flv")) {
     key.remove_suffix(4);
     keep(key);
