@@ -1,7 +1,7 @@
 // Interleaver: puts the packets of two tracks into one order of decoding times that never falls.
 //
 // A picture leaves at once, after the sound that comes before it; sound waits until the pictures have got as far, or for
-// a moment where they do not go on. Sound that comes too late leaves under the time of the last that left.
+// a moment where they do not go on. What comes too late leaves under the time of the last that left.
 // Pure; one thread.
 #pragma once
 

@@ -1,9 +1,10 @@
 // Intake: reads the input, and keeps what the destination has no room for, within bounds.
 //
 // While the stream is forwarded, the thread that writes also reads: one packet after the other, without a hand-over. While
-// there is no destination to write to, a thread of the intake's own goes on reading, so that the hub never waits for anybody,
+// there is no destination to write to, a thread of the intake's own goes on reading, so that the hub does not wait,
 // and the queue holds what came since the last picture that can be decoded by itself. A queue that is full, by bytes or by
-// time, is emptied up to the newest such picture: a slow destination costs pictures, never memory or delay.
+// time, is emptied up to the newest such picture: a slow destination costs pictures, and no more than these bounds of memory
+// and delay.
 // One thread uses it; `interrupt` may be called from any.
 #pragma once
 
