@@ -124,6 +124,8 @@ std::string to_json(const StreamStatus& event) {
   if (event.fps) object.number("fps", *event.fps, 2);
   if (event.last_frame_ts) object.text("last_frame_ts", to_iso(*event.last_frame_ts));
   if (event.last_frame_age_s) object.number("last_frame_age_s", *event.last_frame_age_s, 4);
+  if (event.looked_fps) object.number("looked_fps", *event.looked_fps, 2);
+  if (event.wanted_fps) object.number("wanted_fps", *event.wanted_fps, 2);
   if (!event.code.empty()) object.text("code", event.code).text("detail", event.detail);
   object.text("ts", to_iso(event.ts)).text("event_id", event.event_id).end();
   return out;

@@ -72,6 +72,11 @@ TEST(Events, Status_IsAnEdgeOrASummary) {
   EXPECT_EQ(summary.at("fps"), 5.8);
   EXPECT_EQ(summary.at("last_frame_ts"), "2025-08-21T11:00:02.050Z");
   EXPECT_EQ(summary.at("last_frame_age_s"), 1.2);
+  EXPECT_FALSE(summary.as_object().contains("looked_fps"));
+  status.looked_fps = 1.3;
+  status.wanted_fps = 6;
+  EXPECT_EQ(parsed(to_json(status)).at("looked_fps"), 1.3);
+  EXPECT_EQ(parsed(to_json(status)).at("wanted_fps").to_number<double>(), 6);
   status.state = StreamState::disconnected;
   EXPECT_EQ(parsed(to_json(status)).at("state"), "DISCONNECTED");
 }

@@ -14,6 +14,11 @@ std::string text_of(const json::object& object, std::string_view name, size_t by
   while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return std::string(text.substr(0, end));
 }
+
+std::optional<double> number_of(const json::object& object, std::string_view name) {
+  const json::value* found = object.if_contains(name);
+  return found != nullptr && found->is_number() ? std::optional(found->to_number<double>()) : std::nullopt;
+}
 }  // namespace
 
 void StreamBoard::note(const StoredEvent& event, Instant now) {
@@ -38,8 +43,9 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
     return;
   }
   word.state = text_of(said, "state");
-  const json::value* fps = said.if_contains("fps");
-  word.fps = fps != nullptr && fps->is_number() ? std::optional(fps->to_number<double>()) : std::nullopt;
+  word.fps = number_of(said, "fps");
+  word.looked_fps = number_of(said, "looked_fps");
+  word.wanted_fps = number_of(said, "wanted_fps");
   // An error of the stream is over with its first picture; one of the model stands in every summary until it works.
   if (word.state == "STREAMING") word.code = text_of(said, "code"), word.detail = text_of(said, "detail", kDetailMax);
 }
@@ -53,6 +59,8 @@ json::value StreamBoard::about(const lease::LeaseRow& row, Instant now) const {
                    {"ts", word.ts},
                    {"age_s", seconds(now - word.heard)}};
   if (word.fps) out["fps"] = *word.fps;
+  if (word.looked_fps) out["looked_fps"] = *word.looked_fps;
+  if (word.wanted_fps) out["wanted_fps"] = *word.wanted_fps;
   if (!word.code.empty()) out["error"] = json::object{{"code", word.code}, {"detail", word.detail}};
   return out;
 }

@@ -37,6 +37,15 @@ TEST_F(Board, SaysWhatTheOwnerSaidLast_AndWhyItDoesNotStream) {
   EXPECT_FALSE(about(5).as_object().contains("error"));
 }
 
+TEST_F(Board, ACameraThatIsLookedAtTooSeldom_SaysHowOften_UntilItHasCaughtUp) {
+  said("status", 5, R"("state":"STREAMING","looked_fps":1.3,"wanted_fps":6,"code":"OVERLOADED","detail":"too seldom")");
+  EXPECT_EQ(about(5).at("looked_fps").as_double(), 1.3);
+  EXPECT_EQ(about(5).at("wanted_fps").to_number<double>(), 6);
+  EXPECT_EQ(about(5).at("error").at("code"), "OVERLOADED");
+  said("status", 5, R"("state":"STREAMING","looked_fps":6,"wanted_fps":6)");
+  EXPECT_FALSE(about(5).as_object().contains("error"));
+}
+
 TEST_F(Board, LongTexts_AreCut_BetweenCharacters) {
   std::string long_text;
   for (int i = 0; i < 1000; ++i) long_text += "ü";

@@ -1,5 +1,8 @@
 #include "weir/worker/camera_status.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace weir::worker {
 
 std::string_view to_string(StreamState state) {
@@ -39,6 +42,16 @@ void CameraStatus::received(Instant at, WallTime captured) {
   ++view_.received;
   view_.last_frame = at;
   view_.last_frame_at = captured;
+}
+
+// A model that fails looks at nothing, and is told as such.
+bool CameraStatus::judge(Instant now, double max_fps) {
+  std::lock_guard guard(mutex_);
+  double camera_fps = view_.facts.fps > 0 ? std::min(view_.facts.fps, max_fps) : max_fps;
+  bool streams = view_.state == StreamState::streaming;
+  view_.attention = streams ? attention_.rates(now, camera_fps) : Attention::Rates{};
+  bool behind = attention_.judge(now, camera_fps) && streams && !view_.blind;
+  return std::exchange(view_.behind, behind) != behind;
 }
 
 CameraView CameraStatus::view(Instant now) const {

@@ -211,7 +211,7 @@ class Session {
   Status decode_alone(const PacketPtr& packet);
   Status consider(const PicturePtr& picture);
   Status look(const PicturePtr& picture, bool& open);
-  void offer(const PicturePtr& picture);
+  void offer(const PicturePtr& picture, bool moves);
   bool wants_substream() const;
 
   CameraTask::State& task_;
@@ -241,7 +241,9 @@ Session::End Session::run() {
   bool leaving = task_.leaving();
   for (; served && !leaving; leaving = task_.leaving()) {
     task_.pulse.back_within(patience_);
+    Instant asked = boot_now();
     auto packet = video_->read();
+    task_.status->attend([&, now = boot_now()](Attention& attention) { attention.waited(now, now - asked); });
     if (task_.stopping()) return End::stopped;  // its successor may count its own pictures already
     served = packet ? take(*packet) : Status(packet.error());
     if (wants_substream()) return End::use_substream;
@@ -351,6 +353,7 @@ Status Session::take(const PacketPtr& packet) {
   task_.frames = frames_before_ + packet->number + 1;
   if (!first_frame_) {
     first_frame_ = packet->received;
+    task_.status->attend([](Attention& attention) { attention.begin(boot_now()); });
     task_.set_state(StreamState::streaming);
   }
   TRY(followed, follow_configuration());
@@ -418,7 +421,7 @@ Status Session::decode_alone(const PacketPtr& packet) {
   if (looked_at_.size() > 4) looked_at_.pop_front();
   bool open = false;
   TRY(looked, look(picture, open));
-  if (pace_.due(picture->stream_time, picture->received, source_->config.max_fps) && open) offer(picture);
+  if (pace_.due(picture->stream_time, picture->received, source_->config.max_fps)) offer(picture, open);
   return ok();
 }
 
@@ -433,7 +436,7 @@ Status Session::consider(const PicturePtr& picture) {
   }
   bool open = false;
   TRY(looked, look(picture, open));
-  if (open) offer(picture);
+  offer(picture, open);
   return ok();
 }
 
@@ -449,9 +452,12 @@ Status Session::look(const PicturePtr& picture, bool& open) {
   return carry_out(plan_->on_motion(verdict.moved, picture->stream_time), nullptr);
 }
 
-void Session::offer(const PicturePtr& picture) {
+// A picture that is due, and is looked at where something moves.
+void Session::offer(const PicturePtr& picture, bool moves) {
   // A replay goes on for a while after the stop, when the camera's pictures are withdrawn already.
   if (source_->config.model.detector == "none" || task_.muted || task_.stopping()) return;
+  task_.status->attend([&](Attention& attention) { attention.due(boot_now(), moves); });
+  if (!moves) return;
   size_t replaced = task_.parts.scheduler.offer({source_, picture, boot_now() - decoded_, kept_until_,
                                                  frames_before_ + picture->number, task_.parts.custody});
   task_.status->update([&](CameraView& view) { view.dropped += static_cast<std::int64_t>(replaced); });

@@ -124,6 +124,7 @@ class InferencePool::Thread {
     if (!status) return;  // stopped meanwhile
     const Picture& picture = *work.picture;
     auto kept = zone::judge(std::move(found), source.config, picture.width(), picture.height());
+    status->attend([](Attention& attention) { attention.looked(boot_now()); });
     status->update([&](CameraView& view) {
       ++view.inferred;
       view.blind.reset();

@@ -10,6 +10,8 @@ namespace weir::worker {
 
 namespace {
 
+constexpr std::string_view kOverloaded = "OVERLOADED";
+
 event::Place place_of(const Source& source) {
   return {source.config.tenant, source.config.site, source.config.camera};
 }
@@ -24,11 +26,22 @@ log::Entry&& about(log::Entry&& entry, const Source& source) {
       .with("tenant_id", source.config.tenant);
 }
 
-// A camera whose model fails streams like any other: its status says that nobody looks at it.
-void say_blind(event::StreamStatus& status, const CameraView& view) {
-  if (!view.blind || status.state != StreamState::streaming) return;
-  status.code = restart::to_string(view.blind->code);
-  status.detail = view.blind->detail;
+std::string how_often(const CameraView& view) {
+  return fmt::format("looked at {:.1f} of {:.1f} times a second", view.attention.looked, view.attention.wanted);
+}
+
+// A camera that nobody looks at, or too seldom, streams like any other: its status says so.
+void say_attention(event::StreamStatus& status, const CameraView& view) {
+  if (status.state != StreamState::streaming) return;
+  status.looked_fps = view.attention.looked;
+  status.wanted_fps = view.attention.wanted;
+  if (view.blind) {
+    status.code = restart::to_string(view.blind->code);
+    status.detail = view.blind->detail;
+  } else if (view.behind) {
+    status.code = kOverloaded;
+    status.detail = how_often(view);
+  }
 }
 
 }  // namespace
@@ -49,6 +62,11 @@ struct Reporter::Instruments {
   net::Gauge& age =
       metrics.gauge("last_frame_age_seconds", "Seconds since the last picture was received", labels);
   net::Gauge& fps = metrics.gauge("stream_fps", "Pictures received a second", labels);
+  net::Gauge& looked = metrics.gauge("weir_camera_looked_fps", "Pictures looked at a second", labels);
+  net::Gauge& wanted =
+      metrics.gauge("weir_camera_wanted_fps", "Pictures a second that were due while something moved", labels);
+  net::Gauge& behind =
+      metrics.gauge("weir_camera_behind", "1 while the camera is looked at less often than wanted", labels);
   net::Histogram& inference = metrics.histogram("inference_latency_seconds", "Time the detector took for a picture",
                                                 net::Metrics::latency_buckets(), labels);
   net::Histogram& e2e = metrics.histogram("e2e_latency_seconds", "From a picture's arrival to its event",
@@ -87,15 +105,14 @@ void Reporter::state_changed(const Source& source, StreamState state, const Came
                              .runner = runner_,
                              .shard_id = shard_};
   if (state == StreamState::streaming) status.fps = view.fps > 0 ? view.fps : view.facts.fps;
-  say_blind(status, view);
+  say_attention(status, view);
   publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
                       status.event_id, to_json(status), now, EventKind::status});
 }
 
-void Reporter::summary(const Source& source, const CameraView& view) {
-  WallTime now = wall_now();
+event::StreamStatus Reporter::status_of(const Source& source, const CameraView& view) const {
   event::StreamStatus status{.event_id = new_event_id(),
-                             .ts = now,
+                             .ts = wall_now(),
                              .state = view.state,
                              .camera = source.config.camera,
                              .runner = runner_,
@@ -105,9 +122,27 @@ void Reporter::summary(const Source& source, const CameraView& view) {
     status.last_frame_ts = view.last_frame_at;
     status.last_frame_age_s = seconds(boot_now() - *view.last_frame);
   }
-  say_blind(status, view);
+  say_attention(status, view);
+  return status;
+}
+
+void Reporter::summary(const Source& source, const CameraView& view) {
+  event::StreamStatus status = status_of(source, view);
   publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
-                      status.event_id, to_json(status), now, EventKind::summary});
+                      status.event_id, to_json(status), status.ts, EventKind::summary});
+}
+
+void Reporter::attention_changed(const Source& source, const CameraView& view) {
+  auto level = view.behind ? log::Level::warn : log::Level::info;
+  std::string text = view.behind ? how_often(view) + ": this machine has too much to do"
+                                 : "looked at as often as wanted again, or nothing moves";
+  about(log::Entry(level, view.behind ? "stream.behind" : "stream.caught_up", text), source)
+      .with("error_code", view.behind ? kOverloaded : std::string_view())
+      .with("looked_fps", view.attention.looked)
+      .with("wanted_fps", view.attention.wanted);
+  event::StreamStatus status = status_of(source, view);
+  publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
+                      status.event_id, to_json(status), status.ts, EventKind::status});
 }
 
 // Asking for a counter shows its camera's series: not after it was forgotten.
@@ -171,6 +206,9 @@ void Reporter::measure(const Source& source, const CameraView& view, Instant now
   // A camera that never delivered has been silent since this worker began with it, however often it was tried.
   instruments->age.set(seconds(now - view.last_frame.value_or(view.taken_on)));
   instruments->fps.set(view.fps);
+  instruments->looked.set(view.attention.looked);
+  instruments->wanted.set(view.attention.wanted);
+  instruments->behind.set(view.behind ? 1 : 0);
   instruments->follow("weir_pictures_received_total", "Pictures received", view.received);
   instruments->follow("weir_pictures_decoded_total", "Pictures decoded", view.decoded);
   instruments->follow("weir_pictures_inferred_total", "Pictures looked at", view.inferred);

@@ -229,6 +229,9 @@ json::object Worker::describe(const Camera& camera, Instant now) const {
                    {"state", to_string(v.state)},
                    {"paused", camera.paused},
                    {"fps", rounded(v.fps)},
+                   {"looked_fps", rounded(v.attention.looked)},
+                   {"wanted_fps", rounded(v.attention.wanted)},
+                   {"behind", v.behind},
                    {"codec", v.facts.codec},
                    {"width", v.facts.width},
                    {"height", v.facts.height},
@@ -291,8 +294,10 @@ asio::awaitable<void> Worker::run() {
     for (auto& [id, camera] : tasks_) {
       look_after(camera, now);
       auto source = camera.task->source();
+      bool turned = camera.status->judge(now, source->config.max_fps);
       CameraView view = camera.status->view(now);
       reporter_.measure(*source, view, now);
+      if (turned && view.state == StreamState::streaming) reporter_.attention_changed(*source, view);
       if (now >= camera.next_summary) {
         camera.next_summary = std::max(camera.next_summary + settings_.summary_interval, now);
         reporter_.summary(*source, view);

@@ -53,7 +53,8 @@ struct StreamStatus {
   std::optional<double> fps = {};
   std::optional<WallTime> last_frame_ts = {};
   std::optional<double> last_frame_age_s = {};
-  std::string code = {}, detail = {};  // MODEL_ERROR: it streams, and nobody looks at it
+  std::optional<double> looked_fps = {}, wanted_fps = {};  // how often it is looked at, and should be
+  std::string code = {}, detail = {};  // it streams, but MODEL_ERROR: nobody looks at it; OVERLOADED: too seldom
 };
 
 struct StreamErrorEvent {

@@ -16,7 +16,7 @@ class StreamBoard {
   void note(const StoredEvent& event, Instant now);
   // Events were missed: what was said before them may be wrong.
   void forget() { words_.clear(); }
-  // {"state","ts","age_s","fps"?,"error"? {"code","detail"}} where its present owner said something; else null.
+  // {"state","ts","age_s","fps"?,"looked_fps"?,"wanted_fps"?,"error"? {"code","detail"}} where its present owner said something; else null.
   json::value about(const lease::LeaseRow& row, Instant now) const;
 
  private:
@@ -24,7 +24,7 @@ class StreamBoard {
     std::int64_t version = 0;
     Instant heard{};
     std::string state, ts;
-    std::optional<double> fps = {};
+    std::optional<double> fps = {}, looked_fps = {}, wanted_fps = {};
     std::string code, detail;  // of the last error, until it streams
   };
   static constexpr size_t kMax = 200'000;

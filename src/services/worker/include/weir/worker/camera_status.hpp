@@ -6,6 +6,7 @@
 
 #include "weir/event/events.hpp"
 #include "weir/ports/video_source.hpp"
+#include "weir/worker/attention.hpp"
 #include "weir/zone/detection.hpp"
 
 #include <deque>
@@ -30,11 +31,13 @@ class RateMeter {
 };
 
 struct CameraView {
-  StreamState state = StreamState::disconnected;
+  StreamState state = StreamState::connecting;  // also while it waits for its turn to dial
   Instant taken_on{};
   std::optional<Instant> last_frame = {};
   std::optional<WallTime> last_frame_at = {};
   double fps = 0;
+  Attention::Rates attention = {};  // how often it is looked at, and should be
+  bool behind = false;              // that is too seldom
   std::int64_t received = 0, decoded = 0, considered = 0, open = 0, inferred = 0, dropped = 0, dials = 0, errors = 0;
   StreamFacts facts = {};
   std::string decoding = {};           // "full", "keyframes"
@@ -58,6 +61,14 @@ class CameraStatus {
     change(view_);
   }
   void received(Instant at, WallTime captured);
+  // Calls `count` with the record of how often it is looked at, under its lock.
+  template <class Count>
+  void attend(Count count) {
+    std::lock_guard guard(mutex_);
+    count(attention_);
+  }
+  // Whether it has fallen behind, or caught up, since this was last asked.
+  bool judge(Instant now, double max_fps);
   // A copy; `fps` and ages are as of `now`.
   CameraView view(Instant now) const;
   PicturePtr latest() const;
@@ -66,6 +77,7 @@ class CameraStatus {
   mutable std::mutex mutex_;
   CameraView view_;
   RateMeter meter_;
+  Attention attention_;
 };
 
 }  // namespace weir::worker

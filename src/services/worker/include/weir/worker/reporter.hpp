@@ -20,6 +20,8 @@ class Reporter {
 
   void state_changed(const Source& source, StreamState state, const CameraView& view);
   void summary(const Source& source, const CameraView& view);
+  // It has fallen behind what is wanted of it, or caught up.
+  void attention_changed(const Source& source, const CameraView& view);
   // `tries` in a row failed so; 0: the log has said it (see Repeats), everybody else hears it again.
   void failed(const Source& source, const restart::StreamError& error, Duration retry_in, int tries = 1);
   // `handled`: the time from the decoder to the detector's queue; waiting for the detector and its own time left out.
@@ -35,6 +37,7 @@ class Reporter {
 
  private:
   struct Instruments;
+  event::StreamStatus status_of(const Source& source, const CameraView& view) const;
   std::shared_ptr<Instruments> instruments(const CameraId& camera);  // none of a camera that was forgotten
   void count_error(const CameraId& camera, std::string_view code);
 
