@@ -91,6 +91,16 @@ Result<int> node_drain(const Arguments& arguments) {
   return usage_error("--mode must be one of: soft, hard, none");
 }
 
+// "1.3 of 6.0/s", with a mark where that is too seldom.
+std::string looked_at(const json::value& stream) {
+  if (cell(stream, "looked_fps") == "-") return "-";
+  const json::object& said = stream.get_object();
+  const json::value* error = said.if_contains("error");
+  bool slow = error != nullptr && cell(*error, "code") == "OVERLOADED";
+  return fmt::format("{:.1f} of {:.1f}/s{}", said.at("looked_fps").to_number<double>(),
+                     said.at("wanted_fps").to_number<double>(), slow ? " OVERLOADED" : "");
+}
+
 Result<int> lease_list(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   std::string target = "/v1/leases";
@@ -105,11 +115,12 @@ Result<int> lease_list(const Arguments& arguments) {
                                        : "no lease is held; a runner takes one for each enabled camera");
     return 0;
   }
-  Table table({"CAMERA", "RUNNER", "STATUS", "STREAM", "VERSION", "EXPIRES"});
+  Table table({"CAMERA", "RUNNER", "STATUS", "STREAM", "LOOKED AT", "VERSION", "EXPIRES"});
   for (const auto& item : items) {
     const json::value* stream = item.is_object() ? item.get_object().if_contains("stream") : nullptr;
     table.add({cell(item, "camera_uuid"), cell(item, "runner_id"), cell(item, "status"),
-               stream == nullptr ? "-" : cell(*stream, "state"), cell(item, "version"), cell(item, "expires_at")});
+               stream == nullptr ? "-" : cell(*stream, "state"), stream == nullptr ? "-" : looked_at(*stream),
+               cell(item, "version"), cell(item, "expires_at")});
   }
   print(table.text());
   return 0;

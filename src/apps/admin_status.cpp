@@ -33,6 +33,17 @@ json::array listed(const std::vector<Quiet>& cameras) {
   return out;
 }
 
+json::array listed(const std::vector<Slow>& cameras) {
+  json::array out;
+  for (const Slow& each : cameras)
+    out.push_back(json::object{{"camera_uuid", each.camera},
+                               {"runner_id", each.runner},
+                               {"looked_fps", each.looked},
+                               {"wanted_fps", each.wanted},
+                               {"reason", fmt::format("{:.1f} of {:.1f} times a second", each.looked, each.wanted)}});
+  return out;
+}
+
 Result<json::object> look(Api& api) {
   json::object seen{{"address", redact_url(api.url())}};
   TRY(ready, api.raw(net::Method::get, "/readyz"));
@@ -50,7 +61,12 @@ Result<json::object> look(Api& api) {
   TRY(cameras, api.list("/v1/cameras"));
   TRY(leases, api.list("/v1/leases"));
   TRY(runners, api.list("/v1/runners"));
-  FleetView fleet = fleet_view(cameras, leases, runners);
+  json::array sites;
+  if (any_waits_for_budget(runners)) {
+    TRY(listed_sites, api.list("/v1/sites"));
+    sites = std::move(listed_sites);
+  }
+  FleetView fleet = fleet_view(cameras, leases, runners, sites);
   seen["verdict"] = verdict(fleet);
   seen["cameras_total"] = fleet.cameras;
   seen["cameras_enabled"] = fleet.enabled;
@@ -63,6 +79,7 @@ Result<json::object> look(Api& api) {
   seen["runners_cordoned"] = fleet.cordoned;
   seen["not_streaming"] = listed(fleet.quiet);
   seen["not_looked_at"] = listed(fleet.blind);
+  seen["looked_at_too_seldom"] = listed(fleet.slow);
   return seen;
 }
 
@@ -91,7 +108,8 @@ std::string screen_of(const json::object& seen) {
       cell(seen, "epoch"), cell(seen, "cameras_enabled"), cell(seen, "cameras_total"), cell(seen, "cameras_streaming"),
       quiet.size(), cell(seen, "cameras_pending"), cell(seen, "leases_held"), cell(seen, "runners_live"),
       cell(seen, "runners_silent"), cell(seen, "runners_draining"), cell(seen, "runners_cordoned"));
-  return out + table_of(quiet, "NOT STREAMING") + table_of(seen.at("not_looked_at").get_array(), "NOT LOOKED AT");
+  return out + table_of(quiet, "NOT STREAMING") + table_of(seen.at("not_looked_at").get_array(), "NOT LOOKED AT") +
+         table_of(seen.at("looked_at_too_seldom").get_array(), "LOOKED AT TOO SELDOM");
 }
 
 Result<int> status(const Arguments& arguments) {

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 namespace weir::apps {
 
 namespace {
 
-// Workers sum their cameras up every few seconds; who says nothing for longer than this has stopped speaking.
-constexpr double kSilentAfterS = 30;
+// Workers sum their cameras up every five seconds; who says nothing for longer than this has stopped speaking.
+constexpr double kSilentAfterS = 15;
 
 bool is(const json::value& object, std::string_view field, const json::value& wanted) {
   const json::value* found = object.is_object() ? object.get_object().if_contains(field) : nullptr;
@@ -42,10 +43,20 @@ double room_of(const json::value& runner) {
   return std::max(0.0, number(runner, "capacity_streams") - number(runner, "leases_held"));
 }
 
+json::value heartbeat_of(const json::value& runner) {
+  const json::value* found = runner.is_object() ? runner.get_object().if_contains("heartbeat") : nullptr;
+  return found == nullptr ? json::value() : *found;
+}
+json::array waiting_of(const json::value& runner) {
+  json::value heartbeat = heartbeat_of(runner);
+  const json::value* found = heartbeat.is_object() ? heartbeat.get_object().if_contains("waiting") : nullptr;
+  return found != nullptr && found->is_array() && is_live(runner) ? found->get_array() : json::array();
+}
+
 // Why nobody takes a camera, as far as the runners tell.
 std::string why_pending(const json::value& camera, const json::array& runners) {
-  int live = 0, may = 0, take = 0, room = 0;
-  std::string silent;
+  int live = 0, may = 0, take = 0, room = 0, unwilling = 0;
+  std::string silent, reason;
   for (const json::value& runner : runners) {
     live += is_live(runner) ? 1 : 0;
     if (!may_take(runner, camera)) continue;
@@ -57,6 +68,10 @@ std::string why_pending(const json::value& camera, const json::array& runners) {
     if (is_cordoned(runner) || drains(runner)) continue;
     ++take;
     room += room_of(runner) > 0 ? 1 : 0;
+    if (std::string why = text(heartbeat_of(runner), "why_not_acquiring"); room_of(runner) > 0 && !why.empty()) {
+      ++unwilling;
+      reason = fmt::format("{}: {}", text(runner, "runner_id"), why);
+    }
   }
   if (runners.empty()) return "no runner has registered";
   if (live == 0) return "no runner is alive";
@@ -66,6 +81,7 @@ std::string why_pending(const json::value& camera, const json::array& runners) {
   std::string_view who = may == live ? "runner" : "runner that may take it";
   if (take == 0) return fmt::format("every live {} drains or is cordoned", who);
   if (room == 0) return fmt::format("every {} is full", who);
+  if (unwilling == room) return fmt::format("no {} takes further cameras: {}", who, reason);
   return "waits for a runner";
 }
 
@@ -74,6 +90,32 @@ std::string error_of(const json::value& stream) {
   return error == nullptr ? "" : fmt::format("{}: {}", cell(*error, "code"), cell(*error, "detail"));
 }
 bool is_blind(const json::value& stream) { return error_of(stream).starts_with("MODEL_ERROR"); }
+bool is_slow(const json::value& stream) { return error_of(stream).starts_with("OVERLOADED"); }
+
+// What the runners say of cameras that they have and that do not stream, by camera. The cameras of a site get its tokens
+// one after the other, so the last of them waits for as many as there are.
+std::map<std::string, std::string> held_up(const json::array& cameras, const json::array& runners,
+                                           const json::array& sites) {
+  std::map<std::string, std::string> site_of, out;
+  std::map<std::string, const json::value*> budget_of;
+  for (const json::value& camera : cameras) site_of[text(camera, "camera_uuid")] = text(camera, "site_id");
+  for (const json::value& site : sites) budget_of[text(site, "site_id")] = &site;
+  std::map<std::string, double> before;  // cameras of a site that wait too
+  for (const json::value& runner : runners)
+    for (const json::value& each : waiting_of(runner)) {
+      std::string id = text(each, "camera_uuid"), site = site_of[id];
+      if (text(each, "reason") != "budget") {
+        out[id] = fmt::format("its worker has not answered for {:.0f} s and is being replaced", number(each, "for_s"));
+        continue;
+      }
+      auto budget = budget_of.find(site);
+      double tokens = ++before[site], rate = budget == budget_of.end() ? 0 : number(*budget->second, "refill_rate") / 60;
+      if (budget != budget_of.end()) tokens = std::max(0.0, tokens - number(*budget->second, "tokens"));
+      out[id] = "waits for its site's budget, " + (rate > 0 ? fmt::format("about {:.0f} s", std::ceil(tokens / rate))
+                                                           : fmt::format("which gives none: weir site budget {}", site));
+    }
+  return out;
+}
 
 // "" where it streams.
 std::string why_quiet(const json::value& lease) {
@@ -88,12 +130,29 @@ std::string why_quiet(const json::value& lease) {
 
 std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
+// Without what differs from camera to camera.
+std::string in_short(const std::string& reason) {
+  if (reason.find("has said nothing about it for") != std::string::npos) return "silent";
+  if (reason.starts_with("its worker has not answered")) return "their worker does not answer";
+  if (reason.starts_with("waits for its site's budget")) return "waiting for their site's budget";
+  if (reason.find("takes further cameras:") != std::string::npos) return reason;
+  return reason.substr(0, reason.find(':'));
+}
+
+// "12 cameras are looked at less often than wanted: 1.3 of 6 a second", of those the worst.
+std::string slow_text(const std::vector<Slow>& slow) {
+  if (slow.empty()) return "";
+  const Slow& worst = *std::ranges::min_element(slow, {}, [](const Slow& s) { return s.looked / std::max(s.wanted, 0.01); });
+  return fmt::format("{} {} looked at less often than wanted: {:.1f} of {:.1f} a second{}",
+                     counted(static_cast<int>(slow.size()), "camera"), slow.size() == 1 ? "is" : "are", worst.looked,
+                     worst.wanted, slow.size() == 1 ? "" : " the worst");
+}
+
 // The commonest reasons first; details of one camera stand below.
 std::string reasons_of(const std::vector<Quiet>& cameras) {
   std::map<std::string, int> reasons;
   for (const Quiet& quiet : cameras) {
-    bool silent = quiet.reason.find("has said nothing about it for") != std::string::npos;
-    ++reasons[silent ? "silent" : quiet.reason.substr(0, quiet.reason.find(':'))];
+    ++reasons[in_short(quiet.reason)];
   }
   std::vector<std::pair<int, std::string>> order;
   for (const auto& [reason, count] : reasons) order.emplace_back(-count, reason);
@@ -106,8 +165,16 @@ std::string reasons_of(const std::vector<Quiet>& cameras) {
 
 }  // namespace
 
-FleetView fleet_view(const json::array& cameras, const json::array& leases, const json::array& runners) {
+bool any_waits_for_budget(const json::array& runners) {
+  return std::ranges::any_of(runners, [](const json::value& runner) {
+    return std::ranges::any_of(waiting_of(runner), [](const json::value& each) { return is(each, "reason", "budget"); });
+  });
+}
+
+FleetView fleet_view(const json::array& cameras, const json::array& leases, const json::array& runners,
+                     const json::array& sites) {
   FleetView fleet;
+  std::map<std::string, std::string> held_up_by = held_up(cameras, runners, sites);
   for (const json::value& runner : runners) {
     ++(is_live(runner) ? fleet.live : fleet.silent);
     fleet.cordoned += is_cordoned(runner) ? 1 : 0;
@@ -129,6 +196,7 @@ FleetView fleet_view(const json::array& cameras, const json::array& leases, cons
     }
     ++fleet.leased;
     std::string reason = why_quiet(*lease->second), runner = cell(*lease->second, "runner_id");
+    if (auto known = held_up_by.find(id); known != held_up_by.end()) reason = known->second;
     if (!reason.empty()) {
       fleet.quiet.push_back({id, runner, reason});
       continue;
@@ -136,6 +204,7 @@ FleetView fleet_view(const json::array& cameras, const json::array& leases, cons
     ++fleet.streaming;
     const json::value& stream = lease->second->at("stream");
     if (is_blind(stream)) fleet.blind.push_back({id, runner, error_of(stream)});
+    if (is_slow(stream)) fleet.slow.push_back({id, runner, number(stream, "looked_fps"), number(stream, "wanted_fps")});
   }
   return fleet;
 }
@@ -162,10 +231,11 @@ std::string verdict(const FleetView& fleet) {
   if (fleet.enabled == 0) return "nothing to do: no camera is enabled";
   std::string all = fleet.enabled == 1 ? "the one enabled camera streams"
                                        : fmt::format("all {} enabled cameras stream", fleet.enabled);
-  if (fleet.quiet.empty() && fleet.blind.empty()) return "everything is all right: " + all;
+  if (fleet.quiet.empty() && fleet.blind.empty() && fleet.slow.empty()) return "everything is all right: " + all;
   int quiet = static_cast<int>(fleet.quiet.size()), blind = static_cast<int>(fleet.blind.size());
   std::string unseen = blind == 0 ? ""
                                   : fmt::format("; nobody looks at {}: {}", counted(blind, "stream"), reasons_of(fleet.blind));
+  if (std::string slow = slow_text(fleet.slow); !slow.empty()) unseen += "; " + slow;
   if (quiet == 0) return all + unseen;
   return fmt::format("{} of {} {} not stream: {}{}", quiet, counted(fleet.enabled, "camera"), quiet == 1 ? "does" : "do",
                      reasons_of(fleet.quiet), unseen);

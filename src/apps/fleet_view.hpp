@@ -1,7 +1,7 @@
 // FleetView: is everything all right? What `weir status` concludes from the lists of cameras, leases and runners.
 //
-// A camera that is enabled should stream; one that does not has a reason, said so that somebody can act on it. Pure
-// functions over the API's JSON; main thread only.
+// A camera that is enabled should stream and be looked at as often as wanted; one that is not has a reason, said so that
+// somebody can act on it. Pure functions over the API's JSON; main thread only.
 #pragma once
 
 #include "weir/base/json.hpp"
@@ -15,15 +15,26 @@ struct Quiet {
   std::string camera, runner, reason;  // runner: who has it; "" where nobody does
 };
 
+// A camera that is looked at less often than wanted, in pictures a second.
+struct Slow {
+  std::string camera, runner;
+  double looked = 0, wanted = 0;
+};
+
 struct FleetView {
   int cameras = 0, enabled = 0, leased = 0, streaming = 0;
   int pending = 0;  // enabled, and nobody has it
   int live = 0, silent = 0, draining = 0, cordoned = 0;
   std::vector<Quiet> quiet = {};  // enabled and not streaming
   std::vector<Quiet> blind = {};  // streaming, but the model does not work
+  std::vector<Slow> slow = {};    // streaming, and looked at too seldom
 };
 
-FleetView fleet_view(const json::array& cameras, const json::array& leases, const json::array& runners);
+// `sites`: at least those of cameras that wait for their site's budget.
+FleetView fleet_view(const json::array& cameras, const json::array& leases, const json::array& runners,
+                     const json::array& sites = {});
+// Whether a runner says that a camera waits for its site's budget.
+bool any_waits_for_budget(const json::array& runners);
 // One line: "everything is all right: …", or how many cameras do not stream or see nothing, and why.
 std::string verdict(const FleetView& fleet);
 

@@ -65,6 +65,53 @@ TEST(FleetView, StreamThatNobodyLooksAt_IsNotAllRight) {
   EXPECT_EQ(verdict(fleet), "1 of 2 cameras does not stream: connecting; nobody looks at 1 stream: MODEL_ERROR");
 }
 
+TEST(FleetView, CamerasThatAreLookedAtTooSeldom_AreNotAllRight) {
+  auto slow = [](const char* looked) {
+    return fmt::format(R"({{"state":"STREAMING","age_s":2,"looked_fps":{},"wanted_fps":6,
+                            "error":{{"code":"OVERLOADED","detail":"looked at too seldom"}}}})", looked);
+  };
+  FleetView fleet = seen({camera("a"), camera("b")}, {lease("a", slow("2.7")), lease("b", R"({"state":"STREAMING","age_s":2})")});
+  EXPECT_EQ(verdict(fleet),
+            "all 2 enabled cameras stream; 1 camera is looked at less often than wanted: 2.7 of 6.0 a second");
+  fleet = seen({camera("a"), camera("b")}, {lease("a", slow("2.7")), lease("b", slow("1.3"))});
+  EXPECT_EQ(verdict(fleet), "all 2 enabled cameras stream; 2 cameras are looked at less often than wanted: 1.3 of 6.0 a "
+                            "second the worst");
+  EXPECT_EQ(fleet.streaming, 2);
+}
+
+TEST(FleetView, WhatARunnerSaysOfItsOwnTrouble_IsTheReason) {
+  const std::string runner = R"([{"runner_id":"r-1","status":"active","cordoned":false,"drain_mode":"none","leases_held":4,
+    "capacity_streams":9,"heartbeat":{"waiting":[{"camera_uuid":"a","reason":"budget"},{"camera_uuid":"b","reason":"budget"},
+    {"camera_uuid":"c","reason":"not_answering","for_s":3.4},{"camera_uuid":"d","reason":"budget"}]}}])";
+  std::vector<std::string> cameras, leases;
+  for (const char* id : {"a", "b", "c"}) {
+    cameras.push_back(camera(id, R"("enabled":true,"site_id":"s1")"));
+    leases.push_back(lease(id, id[0] == 'c' ? R"({"state":"STREAMING","age_s":4})" : "null"));
+  }
+  cameras.push_back(camera("d", R"("enabled":true,"site_id":"s2")"));
+  leases.push_back(lease("d", "null"));
+  auto list = [](const std::vector<std::string>& items) { return parsed(fmt::format("[{}]", fmt::join(items, ","))); };
+  FleetView fleet = fleet_view(list(cameras), list(leases), parsed(runner),
+                               parsed(R"([{"site_id":"s1","tokens":0.5,"refill_rate":30},
+                                          {"site_id":"s2","tokens":0,"refill_rate":0}])"));
+  ASSERT_EQ(fleet.quiet.size(), 4u);
+  EXPECT_EQ(fleet.quiet[0].reason, "waits for its site's budget, about 1 s");
+  EXPECT_EQ(fleet.quiet[1].reason, "waits for its site's budget, about 3 s");
+  EXPECT_EQ(fleet.quiet[2].reason, "its worker has not answered for 3 s and is being replaced") << "STREAMING was before";
+  EXPECT_EQ(fleet.quiet[3].reason, "waits for its site's budget, which gives none: weir site budget s2");
+  EXPECT_EQ(verdict(fleet), "4 of 4 cameras do not stream: 3 waiting for their site's budget, 1 their worker does "
+                            "not answer");
+  EXPECT_TRUE(any_waits_for_budget(parsed(runner)));
+}
+
+TEST(FleetView, ARunnerThatDoesNotKeepUp_IsWhyACameraWaits) {
+  const std::string runner = R"([{"runner_id":"r-1","status":"active","cordoned":false,"drain_mode":"none","leases_held":4,
+    "capacity_streams":9,"heartbeat":{"why_not_acquiring":"3 of its cameras are looked at less often than wanted"}}])";
+  EXPECT_EQ(verdict(seen({camera("a")}, {}, runner)),
+            "1 of 1 camera does not stream: no runner takes further cameras: r-1: 3 of its cameras are looked at less "
+            "often than wanted");
+}
+
 TEST(FleetView, PendingCameras_SayWhatKeepsRunnersFromThem) {
   auto why = [](const std::string& runners) { return verdict(seen({camera("a")}, {}, runners)); };
   const std::string one =

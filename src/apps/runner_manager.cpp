@@ -261,6 +261,7 @@ runner::Policy policy_of(const Settings& s) {
   out.quorum_pct = static_cast<int>(s.integer("readiness_quorum_pct"));
   out.workers_max = static_cast<int>(s.integer("max_workers"));
   out.poll = s.duration("lease_retry_interval_s");
+  out.stall = s.duration("stall_timeout_s");
   out.drain_batch = static_cast<int>(s.integer("drain_batch"));
   out.drain_interval = s.duration("drain_interval_s");
   return out;

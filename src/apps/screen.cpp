@@ -39,7 +39,14 @@ std::string state_of(const json::value& camera) {
   return state.empty() ? "WAITING" : state;
 }
 bool delivers(const json::value& camera) {
-  return text(camera, "state") == "STREAMING" && find(camera, "error") == nullptr;
+  const json::value* behind = find(camera, "behind");
+  return text(camera, "state") == "STREAMING" && find(camera, "error") == nullptr && (behind == nullptr || *behind != true);
+}
+
+// Pictures looked at and wanted, a second.
+std::string looked_text(const json::value& camera) {
+  if (find(camera, "looked_fps") == nullptr) return "-";
+  return fmt::format("{:.1f}/{:.1f}", number(camera, "looked_fps"), number(camera, "wanted_fps"));
 }
 
 // What a person wants to know beside the state: the error and the next try, or what was last seen.
@@ -51,6 +58,9 @@ std::string remark(const json::value& camera, WallTime now) {
   if (phase == "waiting") return "another runner has it, or the control plane has not answered yet";
   if (phase == "budget") return "waits for its site's budget of first connections";
   if (phase == "held" || phase == "starting") return "its worker is starting";
+  if (find(camera, "behind") != nullptr && *find(camera, "behind") == true)
+    return fmt::format("looked at {:.1f} of {:.1f} times a second: this machine has too much to do",
+                       number(camera, "looked_fps"), number(camera, "wanted_fps"));
   const json::value* last = find(camera, "last_detection");
   if (last == nullptr) return "nothing seen yet";
   return fmt::format("{}: {}", ago(text(*last, "ts"), now), seen_text(list(*last, "detections")));
@@ -82,6 +92,7 @@ std::string screen_text(const json::value& state, const std::string& url, WallTi
   std::string head = fmt::format("Weir at {}: {} camera{}, {:.0f} delivering, {:.1f} pictures/s looked at, {:.0f} events",
                                  url, cameras.size(), cameras.size() == 1 ? "" : "s", number(state, "delivering"),
                                  number(state, "pipeline_fps"), number(state, "published"));
+  if (double behind = number(state, "behind"); behind > 0) head += fmt::format(", {:.0f} looked at too seldom", behind);
   const json::value* listed = find(state, "listed");
   if (cameras.empty() && listed != nullptr && *listed == false)
     return fmt::format("Weir at {}: the runner has not got its list of cameras yet\n", url);
@@ -94,9 +105,9 @@ std::string screen_text(const json::value& state, const std::string& url, WallTi
     std::ranges::stable_sort(order, {}, [](const json::value* camera) { return delivers(*camera); });
     shown = room - 1;
   }
-  Table table({"CAMERA", "STATE", "FPS", "DECODING", "SEEN"});
+  Table table({"CAMERA", "STATE", "FPS", "LOOKED", "DECODING", "SEEN"});
   for (const json::value* camera : std::span(order).first(shown))
-    table.add({harmless(text(*camera, "camera_uuid")), state_of(*camera), fmt::format("{:.1f}", number(*camera, "fps")),
+    table.add({harmless(text(*camera, "camera_uuid")), state_of(*camera), fmt::format("{:.1f}", number(*camera, "fps")), looked_text(*camera),
                text(*camera, "decoding"), harmless(remark(*camera, now))});
   std::string more = fmt::format("… and {} more: weir camera list\n", order.size() - shown);
   return head + "\n\n" + table.text() + (shown < order.size() ? more : "");
@@ -122,6 +133,7 @@ std::string ScreenLines::lines(const json::value& state, Instant now) {
   for (const json::value& camera : cameras) {
     std::string id = text(camera, "camera_uuid"), is = state_of(camera);
     if (const json::value* error = find(camera, "error")) is += " " + text(*error, "code");
+    if (const json::value* behind = find(camera, "behind"); behind != nullptr && *behind == true) is += " OVERLOADED";
     Said& said = said_[id];
     if (std::exchange(said.state, is) != is) {
       out += fmt::format("{}: {}\n", harmless(id), is);

@@ -32,6 +32,14 @@ TEST(Screen, Table_SaysWhatIsSeen_AndWhatIsWrong) {
   EXPECT_NE(text.find("RTSP_AUTH_FAILED: 401 Unauthorized (next try in 8 s)"), std::string::npos) << text;
 }
 
+TEST(Screen, ACameraThatIsLookedAtTooSeldom_SaysSo) {
+  const char* slow = R"({"camera_uuid":"c-1","state":"STREAMING","fps":10,"looked_fps":1.3,"wanted_fps":6,"behind":true})";
+  std::string text = screen_text(state(slow), "http://x", {});
+  EXPECT_NE(text.find("1.3/6.0"), std::string::npos) << text;
+  EXPECT_NE(text.find("looked at 1.3 of 6.0 times a second"), std::string::npos) << text;
+  EXPECT_EQ(ScreenLines().lines(state(slow), Instant{} + 1s), "c-1: STREAMING OVERLOADED\n");
+}
+
 TEST(Screen, MoreCamerasThanRows_ShowsThoseInTroubleFirst_AndSaysHowManyAreLeft) {
   std::string cameras;
   for (int i = 100; i < 500; ++i) cameras += fmt::format(R"({{"camera_uuid":"c-{}","state":"STREAMING"}},)", i);

@@ -163,7 +163,7 @@ void World::dial(Node& node, const WorkerPtr& w, int camera, int life) {
 void World::look(Node& node, const ManagerPtr& m, const WorkerPtr& w) {
   if (!w->alive || !m->alive) return;
   in(rng_.between(500ms, 700ms), [this, &node, m, w] { look(node, m, w); });
-  if (w->paused) return;
+  if (w->paused) return deliver(m, [this, &node, m, w] { feed(node, m, runner::WorkerSilent{w->number}); });
   runner::WorkerHeard heard{.worker = w->number};
   for (const auto& [camera, s] : w->seats) {
     bool hides = options_.planted == Planted::never_lets_go;

@@ -1,5 +1,7 @@
 #include "weir/posix/child_process.hpp"
 
+#include "weir/posix/machine.hpp"
+
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -69,6 +71,7 @@ class ChildProcess final : public Child {
   asio::awaitable<int> wait() override;
   bool running() override;
   void signal(int number) const override;
+  Duration cpu_time() const override { return posix::cpu_time(pid_); }
 
  private:
   void reap();

@@ -45,6 +45,8 @@ double memory_used_pct() {
 
 }  // namespace
 
+Duration cpu_time(int pid) { return from_seconds(process_use(pid).ticks / static_cast<double>(::sysconf(_SC_CLK_TCK))); }
+
 MachineUsage Machine::look(const std::vector<int>& pids) {
   MachineUsage out;
   double own = 0;

@@ -137,6 +137,13 @@ TEST(ControlPlaneRunnerBodies, Heartbeat_KeepsOnlyWhatIsKnown) {
   EXPECT_EQ(beat->streams_owned, 37);
   EXPECT_EQ(beat->kept.size(), 5u);
   EXPECT_FALSE(read_heartbeat(*json::parse_text(R"({"runner_id":"r","streams_owned":-1})")));
+  EXPECT_FALSE(read_heartbeat(*json::parse_text(R"({"runner_id":"r","waiting":[{"camera_uuid":"c","reason":"mood"}]})")));
+  auto waits = read_heartbeat(*json::parse_text(
+      R"({"runner_id":"r","cameras_behind":2,"why_not_acquiring":"it is busy","waiting":[{"camera_uuid":"c","reason":"budget"}]})"));
+  ASSERT_TRUE(waits) << waits.error().message;
+  EXPECT_EQ(waits->kept.at("waiting").at(0).at("camera_uuid"), "c");
+  EXPECT_EQ(waits->kept.at("why_not_acquiring"), "it is busy");
+  EXPECT_EQ(waits->kept.at("cameras_behind"), 2);
   EXPECT_FALSE(read_heartbeat(*json::parse_text(R"({"runner_id":"r","cpu_pct":"high"})")));
 }
 

@@ -45,6 +45,24 @@ void fields(V& v, Registration& r) {
   v.optional("capabilities", r.runner.capabilities, capabilities_problem);
 }
 
+// A camera that the runner has and that does not stream, for a reason on the runner's side.
+struct Waiting {
+  CameraId camera;
+  std::string reason;
+  double for_s = 0;
+};
+std::string reason_problem(const std::string& text) {
+  bool known = text == "budget" || text == "not_answering";
+  return known ? "" : "must be one of: budget, not_answering";
+}
+template <class V>
+void fields(V& v, Waiting& w) {
+  v.required("camera_uuid", w.camera);
+  v.required("reason", w.reason, reason_problem);
+  v.optional("for_s", w.for_s, json::range(0.0, 1e9));
+}
+std::string waiting_problem(const std::vector<Waiting>& all) { return all.size() > 1000 ? "must hold at most 1000" : ""; }
+
 struct Beat {
   RunnerId runner;
   std::optional<int> streams_owned;
@@ -53,6 +71,9 @@ struct Beat {
   std::optional<double> mem_mb;
   std::optional<std::string> ts;
   bool draining = false;
+  std::optional<int> cameras_behind;
+  std::string why_not_acquiring = {};
+  std::vector<Waiting> waiting = {};
 };
 template <class V>
 void fields(V& v, Beat& b) {
@@ -63,6 +84,9 @@ void fields(V& v, Beat& b) {
   v.optional("mem_mb", b.mem_mb, json::range(0.0, 1e9));
   v.optional("ts", b.ts, stamp_problem);
   v.optional("draining", b.draining);
+  v.optional("cameras_behind", b.cameras_behind, json::range(0, kCapacityMax));
+  v.optional("why_not_acquiring", b.why_not_acquiring, name_problem);
+  v.optional("waiting", b.waiting, waiting_problem);
 }
 
 template <class V>
@@ -92,6 +116,9 @@ Result<Heartbeat> read_heartbeat(const json::value& body) {
   if (beat.cpu_pct) out.kept["cpu_pct"] = *beat.cpu_pct;
   if (beat.mem_mb) out.kept["mem_mb"] = *beat.mem_mb;
   if (beat.ts) out.kept["ts"] = *beat.ts;
+  if (beat.cameras_behind) out.kept["cameras_behind"] = *beat.cameras_behind;
+  if (!beat.why_not_acquiring.empty()) out.kept["why_not_acquiring"] = beat.why_not_acquiring;
+  if (!beat.waiting.empty()) out.kept["waiting"] = json::write_value(beat.waiting);
   return out;
 }
 

@@ -13,6 +13,7 @@ using lease::Phase;
 namespace {
 constexpr Duration kNewsSpread = 200ms;
 constexpr Duration kAsleep = 2s;  // it is woken four times a second
+constexpr Duration kIdle = 800ms;  // a worker that lives uses processor time within so long
 }  // namespace
 
 Brain::Brain(Policy policy, BootId boot, RunnerId runner, std::uint64_t seed)
@@ -33,7 +34,7 @@ std::vector<Action> Brain::handle(const Event& event, Moment moment) {
   // Whoever was stopped himself has not listened: his workers' silence is not theirs.
   Duration slept = moment.now - moment_.now;
   if (slept > kAsleep && moment_.now != Instant{})
-    for (auto& [number, worker] : workers_) worker.heard += slept;
+    for (auto& [number, worker] : workers_) worker.heard += slept, worker.silent_cpu.reset();
   moment_ = moment;
   std::visit([this](const auto& each) { on(each); }, event);
   for (auto& [id, camera] : cameras_)
@@ -43,6 +44,7 @@ std::vector<Action> Brain::handle(const Event& event, Moment moment) {
   acquire();
   plan();
   check_health();
+  check_load();
   offer_cameras();
   man_shards();
   roll_out();
@@ -179,6 +181,7 @@ void Brain::on(const TokenHeard& event) {
   camera.paying = false;
   if (!camera.right || camera.right->grant != event.grant) return;
   camera.paid = event.granted;
+  camera.short_of_budget = event.refused && !event.granted;
   Duration later = std::clamp<Duration>(event.retry_after, 50ms, 5s);
   camera.pay_at = moment_.now + from_seconds(seconds(later) * (1 + 0.25 * draw()));
 }
@@ -283,13 +286,18 @@ void Brain::on(const WorkerHeard& event) {
   if (found == workers_.end()) return;
   // That it answers does not show that it has heard that it shall end.
   if (found->second.phase != WorkerPhase::draining) found->second.heard = moment_.now;
+  found->second.silent_cpu.reset();
+  found->second.idle = false;
+  found->second.still_looks = stands_still(event) ? found->second.still_looks + 1 : 0;
   found->second.looked_at = true;
   found->second.stuck_looks = event.stuck.empty() ? 0 : found->second.stuck_looks + 1;
   found->second.stuck = event.stuck;
   auto streamed = std::exchange(found->second.streaming, {});
   found->second.unseen.clear();
+  found->second.behind.clear();
   for (const SeenCamera& seen : event.cameras) {
     if (seen.streaming) found->second.streaming.insert(seen.camera);
+    if (seen.behind) found->second.behind.insert(seen.camera);
     auto camera = cameras_.find(seen.camera);
     bool detects = camera != cameras_.end() && camera->second.wish.config.model.detector != "none";
     if (detects && !seen.inferred) found->second.unseen.insert(seen.camera);
@@ -299,6 +307,28 @@ void Brain::on(const WorkerHeard& event) {
   for (const SeenCamera& seen : event.cameras)
     if (auto camera = cameras_.find(seen.camera); camera != cameras_.end() && camera->second.on == event.worker)
       check_seen(camera->second, seen);
+}
+
+// A worker's thread gives up a camera that sends nothing; where all cameras have sent nothing for longer and still count
+// as streaming, it is the threads that stand still.
+bool Brain::stands_still(const WorkerHeard& event) const {
+  constexpr Duration kNotice = 1s;
+  return !event.cameras.empty() && std::ranges::all_of(event.cameras, [&](const SeenCamera& seen) {
+    auto camera = cameras_.find(seen.camera);
+    if (camera == cameras_.end() || !seen.streaming) return false;
+    const auto& snapshot = camera->second.wish.config.snapshot;
+    return seen.frame_age > policy_.stall + kNotice + (snapshot ? 2 * from_seconds(snapshot->interval_s) : Duration(0));
+  });
+}
+
+void Brain::on(const WorkerSilent& event) {
+  auto found = workers_.find(event.worker);
+  if (found == workers_.end()) return;
+  Worker& worker = found->second;
+  worker.idle = worker.silent_cpu == event.cpu_time && moment_.now >= worker.silent_since + kIdle;
+  if (worker.silent_cpu == event.cpu_time) return;
+  worker.silent_cpu = event.cpu_time;
+  worker.silent_since = moment_.now;
 }
 
 // Recorders allow few connections: one that refuses green while blue streams, or drops blue when green dials, is handed

@@ -18,7 +18,7 @@ void Brain::feed(Camera& camera, const lease::HolderEvent& event) {
     } else if (auto* speak = std::get_if<lease::Speak>(&action)) {
       bool new_grant = !camera.right || camera.right->grant != speak->grant;
       if (new_grant) {
-        camera.paid = camera.streamed = camera.joined = false;
+        camera.paid = camera.streamed = camera.joined = camera.short_of_budget = false;
         camera.pay_at = {};
         camera.after.reset();
         camera.granted_at = moment_.wall;
@@ -59,6 +59,8 @@ std::string Brain::why_not_acquire() const {
   if (drain_ != DrainMode::none) return "draining";
   if (cordoned_) return "cordoned";
   if (cannot_start()) return "no worker starts here";
+  if (int behind = cameras_behind(); !keeps_up_)
+    return fmt::format("{} of its cameras {} looked at less often than wanted", behind, behind == 1 ? "is" : "are");
   return overload_;
 }
 
@@ -357,7 +359,7 @@ CameraPhase Brain::phase_of(const Camera& camera) const {
   if (camera.leaving || (!camera.desired && camera.holder.phase != Phase::idle)) return CameraPhase::leaving;
   if (camera.on != 0) return CameraPhase::running;
   if (!camera.right) return CameraPhase::waiting;
-  if (!camera.paid && !camera.paying && camera.pay_at > moment_.now) return CameraPhase::budget;
+  if (!camera.paid && camera.short_of_budget) return CameraPhase::budget;
   return camera.busy != 0 ? CameraPhase::starting : CameraPhase::held;
 }
 
@@ -378,8 +380,14 @@ Summary Brain::summary() const {
     CameraView view{.camera = id, .phase = phase_of(camera), .version = camera.holder.version,
                     .valid_until = camera.holder.valid_until, .worker = camera.on, .alone = camera.alone()};
     if (auto assigned = assignment_.find(id); assigned != assignment_.end()) view.shard = assigned->second;
+    if (auto worker = workers_.find(camera.on); worker != workers_.end() && worker->second.silent_cpu)
+      view.silent = moment_.now - worker->second.heard;
     out.cameras.push_back(std::move(view));
   }
+  out.behind = cameras_behind();
+  out.workers_silent = static_cast<int>(std::ranges::count_if(workers_, [](const auto& each) {
+    return each.second.phase == WorkerPhase::running && each.second.silent_cpu.has_value();
+  }));
   out.shards = static_cast<int>(shards_.size());
   out.workers = static_cast<int>(workers_.size());
   return out;

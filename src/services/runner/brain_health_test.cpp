@@ -108,5 +108,105 @@ TEST(Brain, BlueGreen_AGreenThatDiesWhileItMoves_LeavesTheCameraOfOneSessionToBl
   EXPECT_EQ(bench.speaker("c00"), blue);
 }
 
+TEST(Brain, AWorkerThatIsFrozen_IsReplacedWithinSeconds_AndOneThatIsSlowIsNot) {
+  Bench bench;
+  bench.list(cameras(3));
+  bench.pass(5s);
+  WorkerNumber first = bench.speaker("c00");
+  bench.processes.at(first).answers = false;
+  bench.pass(10s);
+  EXPECT_EQ(bench.speaker("c00"), first) << "it computes: it may answer again";
+  EXPECT_GE(bench.brain.summary().cameras[0].silent, 9s);
+  EXPECT_EQ(bench.brain.summary().workers_silent, 1);
+  bench.processes.at(first).answers = true;
+  bench.pass(1s);
+  EXPECT_EQ(bench.brain.summary().workers_silent, 0);
+
+  bench.processes.at(first).answers = bench.processes.at(first).computes = false;
+  bench.pass(2s);
+  EXPECT_FALSE(bench.noted("worker.frozen"));
+  bench.pass(1500ms);
+  EXPECT_TRUE(bench.noted("worker.frozen"));
+  EXPECT_NE(bench.speaker("c00"), first);
+  EXPECT_NE(bench.speaker("c00"), 0) << "the idle worker has it";
+}
+
+TEST(Brain, AWorkerThatNeverAnswers_IsReplacedThoughItComputes) {
+  Bench bench;
+  bench.list(cameras(1));
+  bench.pass(5s);
+  WorkerNumber first = bench.speaker("c00");
+  bench.processes.at(first).answers = false;
+  bench.pass(25s);
+  EXPECT_NE(bench.speaker("c00"), first);
+}
+
+// A runner that was stopped together with its workers has no reason to complain of them.
+TEST(Brain, WhoSleptHimself_DoesNotCallHisWorkersFrozen) {
+  Bench bench;
+  bench.list(cameras(1));
+  bench.pass(5s);
+  WorkerNumber first = bench.speaker("c00");
+  bench.feed(WorkerSilent{first, bench.processes.at(first).cpu});
+  bench.now += 30s;
+  bench.feed(WorkerSilent{first, bench.processes.at(first).cpu});
+  bench.pass(1s);
+  EXPECT_FALSE(bench.noted("worker.frozen"));
+}
+
+TEST(Brain, AWorkerAllOfWhoseCamerasStandStill_IsReplaced_AndOneWithACameraThatGoesOnIsNot) {
+  for (bool one_goes_on : {true, false}) {
+    Bench bench;
+    bench.list(cameras(2));
+    bench.pass(5s);
+    WorkerNumber first = bench.speaker("c00");
+    for (const char* name : {"c00", "c01"}) {
+      CameraId id = CameraId::trusted(name);
+      bool goes_on = one_goes_on && id.str() == "c01";
+      bench.seen[id] = {.camera = id, .streaming = true, .frame_age = goes_on ? Duration(100ms) : Duration(6s)};
+    }
+    bench.pass(300ms);
+    EXPECT_EQ(bench.noted("worker.frozen"), !one_goes_on);
+    if (!one_goes_on) bench.seen.clear();
+    bench.pass(1s);
+    EXPECT_EQ(bench.speaker("c00") == first, one_goes_on);
+  }
+}
+
+TEST(Brain, ARunnerThatDoesNotKeepUp_TakesNoFurtherCameras_UntilItDoesAgain) {
+  Bench bench;
+  bench.list(cameras(2));
+  bench.pass(5s);
+  CameraId id = CameraId::trusted("c00");
+  bench.seen[id] = {.camera = id, .streaming = true, .behind = true};
+  bench.pass(5s);
+  EXPECT_TRUE(bench.brain.summary().acquiring) << "it may pass";
+  bench.pass(6s);
+  EXPECT_EQ(bench.brain.summary().why_not, "1 of its cameras is looked at less often than wanted");
+  EXPECT_TRUE(bench.noted("runner.behind"));
+  bench.list(cameras(3));
+  bench.pass(5s);
+  EXPECT_EQ(bench.brain.summary().owned, 2);
+  EXPECT_NE(bench.speaker("c00"), 0) << "what it has, it keeps";
+
+  bench.seen.clear();
+  bench.pass(15s);
+  EXPECT_EQ(bench.brain.summary().owned, 3);
+}
+
+TEST(Brain, ACameraThatGotNoToken_SaysThatItWaitsForTheBudget) {
+  Bench bench;
+  bench.tokens = false;
+  bench.list(cameras(1));
+  bench.pass(2s);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(bench.brain.summary().cameras[0].phase, CameraPhase::budget);
+    bench.pass(100ms);
+  }
+  bench.tokens = true;
+  bench.pass(2s);
+  EXPECT_EQ(bench.brain.summary().cameras[0].phase, CameraPhase::running);
+}
+
 }  // namespace
 }  // namespace weir::runner

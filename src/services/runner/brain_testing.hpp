@@ -41,6 +41,8 @@ class Bench {
   };
   struct Process {
     bool up = false, alive = true, standby = false, answers = true, ready = true;
+    Duration cpu = {};     // the processor time that it has used
+    bool computes = true;  // and goes on to
     bool confirms = true;  // otherwise it obeys, and its answer is lost
     std::optional<Message> slow = {};  // what it obeys without an answer so far
     std::optional<WallTime> said = {};  // its last word, where that is not of this moment
@@ -72,7 +74,10 @@ class Bench {
       now = std::min(until, now + Duration(100ms));
       feed(TimePassed{});
       for (auto& [number, process] : processes) {
-        if (!process.alive || !process.up || !process.answers) continue;
+        if (!process.alive || !process.up) continue;
+        if (process.computes) process.cpu += 10ms;
+        if (!process.answers) feed(WorkerSilent{number, process.cpu});
+        if (!process.answers) continue;
         WorkerHeard heard{.worker = number};
         for (const CameraId& camera : process.sources) {
           heard.cameras.push_back(seen_of(camera));
@@ -191,7 +196,8 @@ class Bench {
   }
   void perform(AskToken& ask) {
     ++token_questions;
-    feed_later(TokenHeard{.camera = ask.camera, .grant = ask.grant, .granted = tokens, .retry_after = 500ms});
+    feed_later(TokenHeard{.camera = ask.camera, .grant = ask.grant, .granted = tokens, .retry_after = 500ms,
+                          .refused = !tokens});
   }
   void perform(AskBudget& ask) {
     ++budget_questions;

@@ -12,6 +12,7 @@ constexpr Duration kDetectorPatience = 10s;
 constexpr Duration kNoStartPause = 30s, kOfferAgain = 5s;
 constexpr Duration kReaped = 2s;  // after a kill
 constexpr int kStuckLooks = 6;  // one that was stopped and goes on needs a moment
+constexpr int kStillLooks = 2;
 }  // namespace
 
 bool Brain::running(WorkerNumber number) const {
@@ -58,22 +59,54 @@ void Brain::tell_aside(WorkerNumber worker, Message what, std::vector<TellItem> 
   sent_.emplace(message, Sent{worker, what, std::move(items)});
 }
 
+// Why a running worker is not one, or "". One that does not answer and uses no processor time is stopped or frozen; one
+// that uses some may only be slow.
+std::string Brain::what_ails(const Worker& worker) const {
+  Duration silent = moment_.now - worker.heard;
+  if (worker.idle && silent > policy_.frozen_after)
+    return fmt::format("it has not answered for {:.1f} s and uses no processor time: it is frozen", seconds(silent));
+  if (silent > policy_.silence_limit) return "it has not answered for too long";
+  if (worker.still_looks >= kStillLooks) return "all its cameras stand still, and it has not noticed";
+  return "";
+}
+
 void Brain::check_health() {
   for (auto& [number, worker] : workers_) {
     if (worker.killed) continue;
-    Duration silent = moment_.now - worker.heard;
-    if (worker.phase == WorkerPhase::starting && silent > policy_.start_grace) {
+    if (worker.phase == WorkerPhase::starting && moment_.now - worker.heard > policy_.start_grace) {
       worker.late = true;
       kill(number, "it did not get ready in time");
+    } else if (worker.phase == WorkerPhase::draining && moment_.now - worker.heard > policy_.rollout_times.drain_within) {
+      kill(number, "it did not drain within its grace");
     } else if (worker.phase == WorkerPhase::running && worker.stuck_looks >= kStuckLooks) {
       worker.hung = true;
       note("worker.hung", "a thread of its worker hangs with it: a new worker takes over", worker.stuck, number, true);
       kill(number, fmt::format("a thread of it hangs with camera {}", worker.stuck.str()));
-    } else if (worker.phase == WorkerPhase::running && silent > policy_.silence_limit)
-      kill(number, "it has not answered for too long");
-    else if (worker.phase == WorkerPhase::draining && silent > policy_.rollout_times.drain_within)
-      kill(number, "it did not drain within its grace");
+    } else if (std::string why = worker.phase == WorkerPhase::running ? what_ails(worker) : ""; !why.empty()) {
+      note("worker.frozen", why + "; another worker takes over", {}, number, true);
+      kill(number, std::move(why));
+    }
   }
+}
+
+int Brain::cameras_behind() const {
+  return static_cast<int>(std::ranges::count_if(cameras_, [&](const auto& each) {
+    auto worker = workers_.find(each.second.on);
+    return worker != workers_.end() && worker->second.behind.contains(each.first);
+  }));
+}
+
+// A runner that cannot keep up with what it has takes no more. It needs to have kept up for as long before it does again.
+void Brain::check_load() {
+  int behind = cameras_behind();
+  if ((behind > 0) == !keeps_up_) return behind_since_.reset();
+  if (!behind_since_) behind_since_ = moment_.now;
+  if (moment_.now < *behind_since_ + policy_.overload_after) return;
+  behind_since_.reset();
+  keeps_up_ = behind == 0;
+  if (keeps_up_) return note("runner.keeps_up", "every camera is looked at as often as wanted: cameras are taken again");
+  note("runner.behind",
+       fmt::format("this runner does not keep up: {}; no further cameras are taken", why_not_acquire()), {}, 0, true);
 }
 
 // An owner that cannot is not an owner: whose workers do not start offers what it holds to others, and takes no more.

@@ -140,6 +140,7 @@ asio::awaitable<void> Manager::ask_token(AskToken ask) {
   TokenHeard heard{.camera = ask.camera, .grant = ask.grant};
   if (answer) {
     heard.granted = answer->granted;
+    heard.refused = !answer->granted;
     heard.retry_after = answer->retry_after;
   }
   feed(heard);
@@ -220,7 +221,8 @@ asio::awaitable<void> Manager::beat() {
     measure();
     json::object body{{"type", "runner.heartbeat"}, {"streams_owned", summary.owned}, {"shards", summary.shards},
                       {"cpu_pct", usage.cpu_pct},   {"mem_mb", usage.mem_mb},         {"ts", to_iso(event.ts)},
-                      {"draining", summary.draining}};
+                      {"draining", summary.draining}, {"cameras_behind", summary.behind},
+                      {"why_not_acquiring", summary.why_not}, {"waiting", waiting(summary)}};
     spawn([](Manager* self, json::object beat_body) -> asio::awaitable<void> {
       auto flags = co_await self->plane_.heartbeat(self->owner_.runner, std::move(beat_body));
       self->watch_.note("heartbeat", flags, self->clock_.now());

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -17,7 +18,8 @@ namespace {
 std::string cache_file(const std::string& folder) { return folder + "/cameras.json"; }
 
 // A worker that has not answered for so long knows no longer what its cameras do.
-constexpr Duration kAnswersWithin = 5s;
+constexpr Duration kAnswersWithin = 2s;
+constexpr size_t kWaitingMax = 200;  // cameras that a heartbeat names
 
 json::object unanswered(json::object camera) {
   for (const char* name : {"error", "last_frame_age_s"}) camera.erase(name);
@@ -51,11 +53,25 @@ void Manager::measure() {
   metrics_.gauge("drain_in_progress", "1 while cameras are being handed to others", own).set(s.draining ? 1 : 0);
   metrics_.gauge("weir_runner_acquiring", "1 while further cameras are taken").set(s.acquiring ? 1 : 0);
   metrics_.gauge("weir_runner_workers", "Worker processes, the idle one included").set(s.workers);
+  metrics_.gauge("weir_runner_workers_silent", "Worker processes that do not answer").set(s.workers_silent);
+  metrics_.gauge("weir_runner_cameras_behind", "Cameras that are looked at less often than wanted").set(s.behind);
   std::array<int, kCameraPhaseNames.size()> phases{};
   for (const CameraView& camera : s.cameras) ++phases[static_cast<size_t>(camera.phase)];
   for (const auto& [phase, name] : kCameraPhaseNames)
     metrics_.gauge("weir_runner_cameras", "Cameras by what the runner is doing about them", {{"phase", std::string(name)}})
         .set(phases[static_cast<size_t>(phase)]);
+}
+
+json::array Manager::waiting(const Summary& summary) {
+  json::array out;
+  for (const CameraView& camera : summary.cameras) {
+    bool budget = camera.phase == CameraPhase::budget, silent = camera.silent >= kAnswersWithin;
+    if ((!budget && !silent) || out.size() == kWaitingMax) continue;
+    json::object one{{"camera_uuid", camera.camera.str()}, {"reason", budget ? "budget" : "not_answering"}};
+    if (silent) one["for_s"] = std::round(10 * seconds(camera.silent)) / 10;
+    out.push_back(std::move(one));
+  }
+  return out;
 }
 
 json::object Manager::state() const {
@@ -109,6 +125,7 @@ json::object Manager::state() const {
           {"listed", listed_},
           {"desired", s.desired},             {"owned", s.owned},               {"pending", s.pending},
           {"acquiring", s.acquiring},         {"why_not_acquiring", s.why_not}, {"draining", s.draining},
+          {"behind", s.behind},
           {"delivering", delivering},         {"pipeline_fps", looked_at},      {"published", published},
           {"workers", std::move(workers)},    {"cameras", std::move(cameras)},  {"happened", happened_}};
 }

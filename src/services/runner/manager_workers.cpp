@@ -17,6 +17,8 @@ namespace asio = boost::asio;
 
 namespace {
 
+constexpr Duration kLookWithin = 1s;  // what a worker takes to say how it is
+
 json::object source_of(const camera::Config& config) {
   json::object out = camera::write_config(config, camera::Credentials::shown);
   for (const char* name : {"enabled", "processing"}) out.erase(name);
@@ -89,6 +91,9 @@ SeenCamera seen_of(const json::object& camera) {
   if (const auto* state = camera.if_contains("state")) out.streaming = *state == "STREAMING";
   out.failures = number_in(camera, "errors");
   out.inferred = number_in(camera, "inferred") > 0;
+  if (const auto* behind = camera.if_contains("behind")) out.behind = *behind == true;
+  if (const auto* age = camera.if_contains("last_frame_age_s"); age != nullptr && age->is_number())
+    out.frame_age = from_seconds(age->to_number<double>());
   const json::value* error = camera.if_contains("error");
   const json::value* code = error != nullptr && error->is_object() ? error->get_object().if_contains("code") : nullptr;
   if (code != nullptr && code->is_string())
@@ -182,7 +187,7 @@ asio::awaitable<Status> Manager::bring_up(WorkerPtr worker, StartWorker order) {
 
 asio::awaitable<void> Manager::watch_worker(WorkerPtr worker) {
   while (!worker->ended && !code_) {
-    auto answer = co_await worker->get("/state", control_token_, 3s);
+    auto answer = co_await worker->get("/state", control_token_, kLookWithin);
     if (worker->ended) co_return;
     auto parsed = answer && answer->status == 200 ? json::parse_text(answer->body) : Result<json::value>(json::value());
     if (parsed && parsed->is_object()) {
@@ -196,6 +201,8 @@ asio::awaitable<void> Manager::watch_worker(WorkerPtr worker) {
       if (const auto* stuck = said.if_contains("stuck"); stuck != nullptr && stuck->is_array() && !stuck->get_array().empty())
         heard.stuck = seen_of(stuck->get_array()[0].as_object()).camera;
       feed(heard);
+    } else {
+      feed(WorkerSilent{worker->number, worker->child->cpu_time()});
     }
     co_await clock_.wait(settings_.worker_look);
   }

@@ -7,6 +7,7 @@
 
 #include "weir/base/result.hpp"
 #include "weir/base/secret.hpp"
+#include "weir/base/time.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -26,6 +27,8 @@ class Child {
   virtual boost::asio::awaitable<int> wait() = 0;
   virtual bool running() = 0;
   virtual void signal(int number) const = 0;
+  // The processor time that it has used so far; one that is stopped or frozen uses none.
+  virtual Duration cpu_time() const = 0;
 };
 
 struct Program {

@@ -1,6 +1,8 @@
 // Machine: what processes and the whole machine use, between two looks, and what this one may use. Main thread only.
 #pragma once
 
+#include "weir/base/time.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <vector>
@@ -11,6 +13,9 @@ struct MachineUsage {
   double cpu_pct = 0, mem_mb = 0;             // of the given processes; 100 is one core
   double host_cpu_pct = 0, host_mem_pct = 0;  // of everything; 100 is all cores
 };
+
+// What a process has used of the processors since it began, in steps of the kernel's tick (10 ms); 0 of none. Any thread.
+Duration cpu_time(int pid);
 
 class Machine {
  public:

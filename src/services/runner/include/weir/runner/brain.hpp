@@ -39,7 +39,10 @@ struct Policy {
   int workers_max = 4;            // shards, those of cameras that must be alone not counted
   Duration start_grace = 30s;     // until a new worker must have answered
   int failed_starts = 3;          // in a row: no worker starts on this machine
-  Duration silence_limit = 60s;   // a worker that has not answered for this long is ended
+  Duration silence_limit = 20s;   // a worker that has not answered for this long is ended
+  Duration frozen_after = 2500ms; // one that has used no processor time meanwhile: for this long
+  Duration stall = 4s;            // a worker's threads give up a camera that sends nothing for this long
+  Duration overload_after = 10s;  // cameras that are looked at too seldom for this long: the runner takes no more
   Duration poll = 10s;            // a camera that somebody else has is asked for again about this often
   int drain_batch = 4;
   Duration drain_interval = 1s;
@@ -96,6 +99,7 @@ struct TokenHeard {
   lease::Version grant;
   bool granted = false;
   Duration retry_after = 1s;
+  bool refused = false;  // by the site's budget, not for want of an answer
 };
 // How many of a site's cameras could be dialled now; nothing where nobody could say.
 struct BudgetHeard {
@@ -116,11 +120,18 @@ struct SeenCamera {
   std::int64_t failures = 0;  // failed dials since it was added
   std::optional<restart::StreamErrorCode> error = {};
   bool inferred = true;       // a picture of it went through the detector
+  bool behind = false;        // it is looked at less often than wanted
+  Duration frame_age{};       // since its last picture
 };
 struct WorkerHeard {
   WorkerNumber worker = 0;
   std::vector<SeenCamera> cameras = {};
   CameraId stuck = {};  // whose thread or picture hangs in it: only a new worker ends that
+};
+// A worker was asked and did not answer.
+struct WorkerSilent {
+  WorkerNumber worker = 0;
+  Duration cpu_time{};  // that it has used so far
 };
 struct Told {
   std::uint64_t message = 0;
@@ -144,7 +155,7 @@ struct TimesChanged {
 struct BinaryChanged {};  // another weir-worker lies on the disk now
 struct TimePassed {};
 using Event = std::variant<CamerasListed, FlagsHeard, LeaseNews, HoldersHeard, LeasesHeard, TokenHeard, BudgetHeard, WorkerUp,
-                           WorkerGone, WorkerHeard, Told, StopAsked, LoadHeard, TimesChanged, BinaryChanged, TimePassed>;
+                           WorkerGone, WorkerHeard, WorkerSilent, Told, StopAsked, LoadHeard, TimesChanged, BinaryChanged, TimePassed>;
 
 // ---- actions ----
 
@@ -217,9 +228,12 @@ struct CameraView {
   WorkerNumber worker = 0;
   shard::ShardNumber shard = -1;
   bool alone = false;
+  Duration silent{};  // how long its worker has not answered; 0 while it does
 };
 struct Summary {
   int desired = 0, owned = 0, pending = 0, shards = 0, workers = 0;
+  int behind = 0;          // cameras that are looked at less often than wanted
+  int workers_silent = 0;  // that do not answer
   bool acquiring = true;
   std::string why_not = {};  // why it acquires nothing
   bool draining = false;
@@ -247,6 +261,7 @@ class Brain {
     std::optional<lease::Speak> right = {};
     bool fresh = false;                       // `right`'s version was handed to no process
     bool paid = false, paying = false;
+    bool short_of_budget = false;             // its site had no token for it when it last asked
     Instant pay_at{}, try_at{};
     WorkerNumber on = 0;                      // the process that speaks for it
     Instant told_until{};
@@ -287,6 +302,11 @@ class Brain {
     bool late = false, hung = false;          // why it was killed: it did not get ready, or a thread of it hung
     CameraId stuck = {};
     int stuck_looks = 0;                      // in a row
+    std::optional<Duration> silent_cpu = {};  // its processor time when it was last found silent
+    Instant silent_since{};                   // since when it has been that
+    bool idle = false;                        // found so again, later
+    int still_looks = 0;                      // in a row in which all its cameras stood still
+    std::set<CameraId> behind = {};           // looked at less often than wanted
     bool filling = true;                      // has not had all its cameras yet
     int binary = 0;
     bool looked_at = false;
@@ -328,6 +348,7 @@ class Brain {
   void on(const WorkerUp& event);
   void on(const WorkerGone& event);
   void on(const WorkerHeard& event);
+  void on(const WorkerSilent& event);
   void on(const Told& event);
   void on(const StopAsked& event);
   void on(const LoadHeard& event);
@@ -352,6 +373,10 @@ class Brain {
   void tell_aside(WorkerNumber worker, Message what, std::vector<TellItem> items);  // not the cameras' own next step
   void dismiss(WorkerNumber number);
   void check_health();
+  std::string what_ails(const Worker& worker) const;
+  bool stands_still(const WorkerHeard& event) const;
+  void check_load();
+  int cameras_behind() const;
   void check_starts(const Worker& gone, int code);
   bool cannot_start() const;
   void offer_cameras();
@@ -414,7 +439,9 @@ class Brain {
   bool cordoned_ = false;
   DrainMode drain_ = DrainMode::none;
   bool room_elsewhere_ = true;              // as far as it is known
-  std::string overload_;
+  std::string overload_;                    // of the machine
+  std::optional<Instant> behind_since_;     // cameras are looked at too seldom
+  bool keeps_up_ = true;
   int failed_starts_ = 0;          // workers in a row that ended before they answered
   Instant failed_start_at_{}, offer_at_{};
   std::optional<Instant> stop_by_;

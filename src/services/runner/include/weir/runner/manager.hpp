@@ -114,6 +114,8 @@ class Manager {
   void hear(const RunnerFlags& flags);
   void record(const Note& note);
   void measure();
+  // What a person who asks for the state of the fleet is told of this runner's cameras that do not stream.
+  static json::array waiting(const Summary& summary);
   void remember_cameras(const std::vector<DesiredCamera>& cameras);
   void explain_outage(const Error& why);
 
