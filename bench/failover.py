@@ -59,12 +59,20 @@ def dark(fleet, cameras, kill):
     return took
 
 
-def kill_worker(fleet):
+def signal_worker(fleet, number):
     runner = fleet.owner()
     shard = runner.camera(fleet.watched[0])["shard_id"]
     cameras = [each["camera_uuid"] for each in runner.state()["cameras"] if each.get("shard_id") == shard]
     pid = runner.worker_of(cameras[0])
-    return dark(fleet, cameras, lambda: os.kill(pid, signal.SIGKILL))
+    return dark(fleet, cameras, lambda: os.kill(pid, number))
+
+
+def kill_worker(fleet):
+    return signal_worker(fleet, signal.SIGKILL)
+
+
+def freeze_worker(fleet):
+    return signal_worker(fleet, signal.SIGSTOP)
 
 
 def kill_manager(fleet):
@@ -82,6 +90,7 @@ def kill_runner(fleet):
 
 KILLS = {"worker_kill": (kill_worker, "kill -9 of a worker until all its cameras stream again", 3, None),
          "manager_kill": (kill_manager, "kill -9 of a manager alone until all its cameras stream elsewhere", 3, None),
+         "worker_freeze": (freeze_worker, "SIGSTOP of a worker until all its cameras stream again", 8, None),
          "runner_kill": (kill_runner, "kill -9 of a whole runner, TTL 6 s, until all its cameras stream elsewhere", 8.5,
                          10)}
 
@@ -326,7 +335,9 @@ def false_takeovers(build, quick, report):
 
         def look(fleet):
             return (fleet.plane.metric("owner_changes_total"), fleet.feed.count("lease.stolen"),
-                    fleet.feed.count("lease.expired"), fleet.dials(fleet.cameras), *calls(fleet))
+                    fleet.feed.count("lease.expired"), fleet.dials(fleet.cameras), *calls(fleet),
+                    sum(runner.metrics().get('weir_runner_events_total{event="worker.frozen"}', 0)
+                        for runner in fleet.runners.values()))
 
         with Busy():
             time.sleep(5)  # in full swing before anything is counted
@@ -338,7 +349,7 @@ def false_takeovers(build, quick, report):
 
 
 def tell_false_takeovers(report, store, fleet, seconds, before, after):
-    changes, stolen, expired, dials, count, took = (now - then for now, then in zip(after, before))
+    changes, stolen, expired, dials, count, took, frozen = (now - then for now, then in zip(after, before))
     if changes or expired:
         report.say(f"{store}: false takeovers: {fleet.tails()}")
     id = f"{store}.false_takeovers"
@@ -346,6 +357,7 @@ def tell_false_takeovers(report, store, fleet, seconds, before, after):
     report.add(id, f"leases that changed their owner {under}", "leases", int(max(changes, stolen)), ("=", 0))
     report.add(f"{id}.expired", f"leases that ran out {under}", "leases", expired)
     report.add(f"{id}.dials", f"cameras that were dialled again {under}", "dials", dials)
+    report.add(f"{id}.replaced", f"workers that were replaced as frozen {under}", "workers", int(frozen), ("=", 0))
     report.add(f"{id}.call", f"mean time of {count:.0f} questions about leases then", "s", took / max(1, count))
 
 
