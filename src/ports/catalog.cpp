@@ -20,6 +20,7 @@ void fields(V& v, About& a) {
   v.optional("metrics_port", a.runner.metrics_port);
   v.optional("capabilities", a.runner.capabilities);
   v.optional("said_capacity", a.runner.said_capacity);
+  v.optional("capacity_pinned", a.runner.capacity_pinned);
 }
 }  // namespace
 
@@ -38,11 +39,21 @@ void read_about(const boost::json::value& about, Runner& runner) {
   fields(reader, into);
 }
 
+Runner changed(Runner runner, const RunnerChange& change) {
+  if (change.cordoned) runner.cordoned = *change.cordoned;
+  if (change.drain) runner.drain = *change.drain;
+  if (change.unpin && runner.said_capacity != 0) runner.capacity = runner.said_capacity;
+  if (change.capacity) runner.capacity = *change.capacity;
+  if (change.unpin || change.capacity) runner.capacity_pinned = change.capacity.has_value();
+  return runner;
+}
+
 void keep_orders(const Runner& before, Runner& again) {
   again.cordoned = before.cordoned;
   again.drain = before.drain;
-  bool ordered = before.said_capacity != 0 && before.capacity != before.said_capacity;
-  if (ordered) again.capacity = before.capacity;
+  // Rows of an earlier Weir do not say who set the capacity: it was an operator where the runner said another one.
+  again.capacity_pinned = before.capacity_pinned || (before.said_capacity != 0 && before.capacity != before.said_capacity);
+  if (again.capacity_pinned) again.capacity = before.capacity;
 }
 
 Status may_register_again(const Runner& before, const Runner& again, const TenantId& caller) {

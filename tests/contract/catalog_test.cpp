@@ -233,11 +233,20 @@ TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {
   EXPECT_EQ(again->host, "host-2");
   EXPECT_EQ(again->boot.str(), "boot-2");
   EXPECT_EQ(again->capacity, 8) << "the operator's word";
-  // Where the operator says what the runner says, the runner may say something else the next time.
+  EXPECT_TRUE(again->capacity_pinned);
+  // Also where it is what the runner says; until the operator leaves it to the runner again.
   ASSERT_TRUE(run(c().change_runner(runner.id, {}, {{}, {}, 16})));
   runner.capacity = 20;
   runner.boot = BootId::trusted("boot-3");
-  EXPECT_EQ(run(c().register_runner(runner, "w3"))->capacity, 20);
+  EXPECT_EQ(run(c().register_runner(runner, "w3"))->capacity, 16);
+  auto freed = run(c().change_runner(runner.id, {}, {.unpin = true}));
+  ASSERT_TRUE(freed);
+  EXPECT_EQ(freed->capacity, 20) << "as it said last";
+  EXPECT_FALSE(run(c().show_runner(runner.id, {}))->capacity_pinned);
+  EXPECT_TRUE(run(c().show_runner(runner.id, {}))->cordoned) << "the other orders stay";
+  runner.capacity = 24;
+  runner.boot = BootId::trusted("boot-4");
+  EXPECT_EQ(run(c().register_runner(runner, "w4"))->capacity, 24);
 }
 
 TEST_P(CatalogContract, Heartbeat_IsKept_AnswersTheOrders_AndUnknownRunnersAreNot) {

@@ -383,9 +383,7 @@ Async<Runner> FakeStore::change_runner(RunnerId id, TenantId tenant, RunnerChang
   auto at = rows_.runners.find(id);
   if (at == rows_.runners.end() || runner_foreign(tenant, at->second)) co_return no_such("runner", "runner_id");
   CO_TRY(own, commanded(at->second, tenant));
-  if (change.cordoned) at->second.cordoned = *change.cordoned;
-  if (change.drain) at->second.drain = *change.drain;
-  if (change.capacity) at->second.capacity = *change.capacity;
+  at->second = changed(at->second, change);
   co_return read(at->second);
 }
 Async<Nothing> FakeStore::remove_runner(RunnerId id, TenantId tenant) {

@@ -313,15 +313,16 @@ Result<Runner> show_runner(Connection& c, const RunnerId& id, const TenantId& te
 
 Result<Runner> change_runner(Connection& c, const RunnerId& id, const TenantId& tenant, const RunnerChange& change,
                              const LeaseLimits& limits) {
-  Rows rows = c.query(
-      "UPDATE runners SET cordoned = coalesce(nullif($3::text, '')::boolean, cordoned),"
-      " drain = coalesce(nullif($4::text, ''), drain), capacity = coalesce(nullif($5::int, -1), capacity)"
-      " WHERE runner_id = $1::text AND ($2::text = '' OR tenant_id = $2) RETURNING 1",
-      Params() << id << tenant << (change.cordoned ? (*change.cordoned ? "t" : "f") : "")
-               << (change.drain ? std::string(json::write_value(*change.drain).as_string()) : std::string())
-               << change.capacity.value_or(-1));
-  if (rows.size() == 0) return no_commanded(c, id, tenant, limits);
-  return show_runner(c, id, tenant, limits);
+  Transaction tx(c);
+  c.query("SELECT 1 FROM runners WHERE runner_id = $1::text FOR UPDATE", Params() << id);
+  TRY(runner, commanded(show_runner(c, id, tenant, limits), tenant));
+  Runner next = changed(std::move(runner), change);
+  c.query("UPDATE runners SET cordoned = $2::boolean, drain = $3::text, capacity = $4::int, about = $5::text"
+          " WHERE runner_id = $1::text",
+          Params() << id << next.cordoned << std::string(json::write_value(next.drain).as_string()) << next.capacity
+                   << json::to_text(write_about(next)));
+  tx.commit();
+  return next;
 }
 
 Result<Nothing> remove_runner(Connection& c, const RunnerId& id, const TenantId& tenant, const LeaseLimits& limits) {

@@ -428,13 +428,12 @@ Result<RunnerOrders> Core::heartbeat(const RunnerId& id, const TenantId& tenant,
 
 Result<Runner> Core::change_runner(const RunnerId& id, const TenantId& tenant, const RunnerChange& change) {
   TRY(runner, commanded(Reader(db_).show_runner(id, tenant, now(), limits_.runner_live), tenant));
-  if (change.cordoned) runner.cordoned = *change.cordoned;
-  if (change.drain) runner.drain = *change.drain;
-  if (change.capacity) runner.capacity = *change.capacity;
-  Query q = db_->query("UPDATE runners SET cordoned = ?, drain = ?, capacity = ? WHERE runner_id = ?");
-  q << runner.cordoned << std::string(json::write_value(runner.drain).as_string()) << runner.capacity << id;
+  Runner next = changed(std::move(runner), change);
+  Query q = db_->query("UPDATE runners SET cordoned = ?, drain = ?, capacity = ?, about = ? WHERE runner_id = ?");
+  q << next.cordoned << std::string(json::write_value(next.drain).as_string()) << next.capacity
+    << json::to_text(write_about(next)) << id;
   q.run();
-  return std::move(runner);
+  return next;
 }
 
 Result<Nothing> Core::remove_runner(const RunnerId& id, const TenantId& tenant) {

@@ -54,6 +54,7 @@ json::object write_runner(const Runner& runner) {
                    {"cordoned", runner.cordoned},
                    {"drain_mode", json::write_value(runner.drain)},
                    {"capacity_streams", runner.capacity},
+                   {"capacity_pinned", runner.capacity_pinned},
                    {"streams_owned", runner.streams_owned},
                    {"leases_held", runner.leases_held},
                    {"deployment_group", runner.deployment_group},

@@ -130,7 +130,9 @@ Result<RunnerChange> read_runner_change(const json::value& body) {
   fields(reader, change);
   reader.finish();
   if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
-  if (!change.cordoned && !change.drain && !change.capacity)
+  const json::value* capacity = body.get_object().if_contains("capacity_streams");
+  change.unpin = capacity != nullptr && capacity->is_null();
+  if (!change.cordoned && !change.drain && !change.capacity && !change.unpin)
     return bad_field("body", "must hold at least one of: cordoned, drain_mode, capacity_streams");
   return change;
 }

@@ -84,7 +84,8 @@ struct Runner {
   int port = 0;
   int metrics_port = 0;
   int capacity = 40;
-  int said_capacity = 0;  // by itself, when it registered last; an operator may have set another one, which stays
+  int said_capacity = 0;         // by itself, when it registered last
+  bool capacity_pinned = false;  // `capacity` is what an operator said, and stays so
   std::vector<std::string> capabilities = {};
   bool cordoned = false;
   DrainMode drain = DrainMode::none;
@@ -97,9 +98,18 @@ struct Runner {
   WallTime last_heartbeat{};
 };
 
+struct RunnerChange {
+  std::optional<bool> cordoned = {};
+  std::optional<DrainMode> drain = {};
+  std::optional<int> capacity = {};  // pins it
+  bool unpin = false;                // what the runner said of itself counts again
+};
+
 // The descriptive part of a runner, which stores keep as one JSON document.
 boost::json::object write_about(const Runner& runner);
 void read_about(const boost::json::value& about, Runner& runner);
+// The runner after an operator's change of it.
+Runner changed(Runner runner, const RunnerChange& change);
 // A runner that registers again is under the orders that an operator gave to its earlier self.
 void keep_orders(const Runner& before, Runner& again);
 // An id stays its tenant's. Only a caller without a tenant binds a runner of no tenant to one, or frees one that is bound.
@@ -118,12 +128,6 @@ struct RunnerOrders {
   DrainMode drain = DrainMode::none;
   int capacity = 0;
   friend bool operator==(const RunnerOrders&, const RunnerOrders&) = default;
-};
-
-struct RunnerChange {
-  std::optional<bool> cordoned = {};
-  std::optional<DrainMode> drain = {};
-  std::optional<int> capacity = {};
 };
 
 class Catalog {
