@@ -6,10 +6,15 @@
 namespace weir::apps {
 
 namespace {
+// No second control plane opens its file, so pictures stay in this one's memory.
+struct SqliteOnly {
+  std::unique_ptr<sqlite::SqliteStore> store;
+  MemoryPictures pictures = {};
+};
+
 template <class Store>
-OpenStore opened(std::unique_ptr<Store> store, std::string kind, std::string_view url) {
-  std::shared_ptr<Store> shared(std::move(store));
-  return {shared, shared.get(), shared.get(), shared.get(), shared.get(), std::move(kind), redact_url(url)};
+OpenStore opened(std::shared_ptr<void> owner, Store* store, Pictures* pictures, std::string kind, std::string_view url) {
+  return {std::move(owner), store, store, store, store, pictures, std::move(kind), redact_url(url)};
 }
 }  // namespace
 
@@ -17,11 +22,13 @@ Result<OpenStore> open_store(const Secret& url, int pool_size, LeaseLimits limit
   const std::string& text = url.reveal();
   if (text.starts_with("sqlite:") && text.size() > 7) {
     TRY(store, sqlite::SqliteStore::open({.path = text.substr(7), .limits = limits}));
-    return opened(std::move(store), "sqlite", text);
+    auto both = std::make_shared<SqliteOnly>(SqliteOnly{std::move(store)});
+    return opened(both, both->store.get(), &both->pictures, "sqlite", text);
   }
   if (text.starts_with("postgres://") || text.starts_with("postgresql://")) {
     TRY(store, postgres::PostgresStore::open({.url = url, .pool_size = pool_size, .limits = limits}));
-    return opened(std::move(store), "postgres", text);
+    std::shared_ptr<postgres::PostgresStore> shared(std::move(store));
+    return opened(shared, shared.get(), shared.get(), "postgres", text);
   }
   return Error{Errc::invalid, "bad_setting", "database_url must be sqlite:PATH or postgres://USER@HOST/DATABASE"};
 }

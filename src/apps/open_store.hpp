@@ -7,6 +7,7 @@
 #include "weir/ports/event_log.hpp"
 #include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
+#include "weir/ports/pictures.hpp"
 
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@ struct OpenStore {
   Catalog* catalog = nullptr;
   EventLog* events = nullptr;
   Keys* keys = nullptr;
+  Pictures* pictures = nullptr;
   std::string kind;   // "sqlite", "postgres"
   std::string shown;  // the URL without credentials
 };

@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kTokenLife = 15min;
 constexpr Duration kBuyAgain = 5s;
+constexpr Duration kPictureTime = 4s;  // whoever waits for it has left by then
 
 Error bad_answer() {
   return {Errc::unavailable, "bad_answer", "the control plane's answer cannot be read; nothing is known"};
@@ -111,16 +112,19 @@ std::optional<lease::LeaseRow> read_lease(const json::value& item) {
 
 }  // namespace
 
-HttpPlane::HttpPlane(Clock& clock, Config config, net::HttpClient client)
-    : clock_(clock), config_(std::move(config)), client_(std::move(client)) {}
+HttpPlane::HttpPlane(Clock& clock, Config config, net::HttpClient client, net::HttpClient picture_client)
+    : clock_(clock), config_(std::move(config)), client_(std::move(client)), picture_client_(std::move(picture_client)) {}
 
 Result<std::unique_ptr<HttpPlane>> HttpPlane::create(asio::io_context& io, Clock& clock, Config config) {
   TRY(client, net::HttpClient::create(io, config.url, {.ca_file = config.ca_file}));
-  return std::unique_ptr<HttpPlane>(new HttpPlane(clock, std::move(config), std::move(client)));
+  TRY(picture_client, net::HttpClient::create(io, config.url, {.ca_file = config.ca_file}));
+  return std::unique_ptr<HttpPlane>(
+      new HttpPlane(clock, std::move(config), std::move(client), std::move(picture_client)));
 }
 
 Status HttpPlane::use(const std::string& url, Secret api_key) {
   TRY(known, client_.use(url));
+  TRY(known_too, picture_client_.use(url));
   if (!(api_key == config_.api_key)) own_ = {};
   config_.api_key = std::move(api_key);
   return ok();
@@ -403,6 +407,18 @@ asio::awaitable<Result<Nothing>> HttpPlane::report_crash(CameraId camera, lease:
   std::string target = fmt::format("/v1/cameras/{}/crashes", percent_encode(camera.str()));
   CO_TRY(heard, co_await ask(net::Method::post, std::move(target), json::to_text(body), config_.patience, anything,
                              false));
+  co_return ok();
+}
+
+asio::awaitable<Result<Nothing>> HttpPlane::send_picture(CameraId camera, RunnerId by, SnapshotPicture picture) {
+  json::object body{{"runner_id", by.str()}, {"request_id", picture.request}, {"jpeg", picture.jpeg}};
+  if (!picture.captured_at.empty()) body["captured_at"] = picture.captured_at;
+  std::string target = fmt::format("/v1/cameras/{}/snapshot", percent_encode(camera.str()));
+  CO_TRY(token, co_await runner_token());
+  net::ClientRequest request{.method = net::Method::put, .target = std::move(target), .body = json::to_text(body),
+                             .bearer = token, .timeout = kPictureTime};
+  CO_TRY(answer, co_await picture_client_.send(std::move(request)));
+  if (answer.status >= 300) co_return net::response_error(answer);
   co_return ok();
 }
 

@@ -303,7 +303,18 @@ RETURNS boolean LANGUAGE sql STABLE AS $$
                       WHERE a.camera_uuid = camera AND a.runner_id = r.runner_id AND a.until > at)) $$;
 )sql";
 
-constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain};
+// Pictures on their way to whoever asked for them. Unlogged: after a crash nobody waits for them any more.
+constexpr const char* kPictures = R"sql(
+CREATE UNLOGGED TABLE pictures(
+  camera_uuid text,
+  request text,
+  jpeg text NOT NULL,
+  captured_at text NOT NULL,
+  put_at timestamptz NOT NULL,
+  PRIMARY KEY (camera_uuid, request));
+)sql";
+
+constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain, kPictures};
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "keys.hpp"
 #include "lease_statements.hpp"
 #include "leases.hpp"
+#include "pictures.hpp"
 #include "schema.hpp"
 
 #include "weir/base/clock.hpp"
@@ -257,6 +258,12 @@ Async<std::int64_t> PostgresStore::trim(EventRetention retention, int most) {
 
 // ---- keys ----
 
+Async<Nothing> PostgresStore::put_picture(CameraId camera, SnapshotPicture picture) {
+  return state_->call<Nothing>([=](C& c) { return postgres::put_picture(c, camera, picture); });
+}
+Async<std::optional<SnapshotPicture>> PostgresStore::find_picture(CameraId camera, std::string request) {
+  return state_->call<std::optional<SnapshotPicture>>([=](C& c) { return postgres::find_picture(c, camera, request); });
+}
 Async<ApiKey> PostgresStore::add_key(ApiKey key, std::string secret_sha256) {
   return state_->call<ApiKey>([=](C& c) { return postgres::add_key(c, key, secret_sha256); });
 }

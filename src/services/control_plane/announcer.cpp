@@ -79,6 +79,17 @@ void Announcer::lease(const LeaseChange& change) {
   if (owner_was_silenced(change)) disconnected(change);
 }
 
+void Announcer::snapshot_wanted(const lease::LeaseRow& held, std::string_view request) {
+  json::object payload{{"type", "camera.snapshot_wanted"},
+                       {"camera_uuid", held.camera.str()},
+                       {"tenant_id", held.tenant.str()},
+                       {"site_id", held.site.str()},
+                       {"runner_id", held.owner.runner.str()},
+                       {"request_id", request}};
+  add(held.tenant, event::camera_key("snapshot_wanted", {held.tenant, held.site, held.camera}), fresh_id(),
+      std::move(payload));
+}
+
 void Announcer::disconnected(const LeaseChange& change) {
   const event::Place& place = change.place;
   json::object payload{{"type", "stream.status"},

@@ -4,9 +4,10 @@
 
 namespace weir::control_plane {
 
-ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys, Clock& clock,
-                           net::TokenKey key, net::Metrics& metrics, ControlPlaneSettings settings)
-    : plane_(std::make_unique<Plane>(leases, catalog, events, keys, clock, std::move(key), metrics, settings)) {}
+ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys,
+                           Pictures& pictures, Clock& clock, net::TokenKey key, net::Metrics& metrics,
+                           ControlPlaneSettings settings)
+    : plane_(std::make_unique<Plane>(leases, catalog, events, keys, pictures, clock, std::move(key), metrics, settings)) {}
 
 ControlPlane::~ControlPlane() = default;
 
@@ -15,6 +16,7 @@ void ControlPlane::add_routes(net::Router& router) {
   add_lease_routes(router, *plane_);
   add_site_routes(router, *plane_);
   add_camera_routes(router, *plane_);
+  add_snapshot_routes(router, *plane_);
   add_zone_routes(router, *plane_);
   add_runner_routes(router, *plane_);
   add_event_routes(router, *plane_);

@@ -63,12 +63,14 @@ const event::Place* CameraPlaces::keep(event::Place place, Instant now) {
   return &known_.insert_or_assign(std::move(camera), Known{std::move(place), now}).first->second.place;
 }
 
-Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Keys& key_store, Clock& time,
-             net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen)
+Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Keys& key_store,
+             Pictures& picture_store, Clock& time, net::TokenKey key, net::Metrics& registry,
+             ControlPlaneSettings chosen)
     : leases(lease_store, registry, time),
       catalog(catalog_store, registry, time),
       events(event_log, registry, time),
       keys(key_store, registry, time),
+      pictures(picture_store),
       clock(time),
       metrics(registry),
       settings(chosen),

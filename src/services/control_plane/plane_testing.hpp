@@ -52,8 +52,9 @@ class PlaneTest : public testing::Test {
   net::Metrics metrics_;
   ScriptedStore store_;
   ScriptedKeys keys_;
+  MemoryPictures pictures_;
   net::TokenKey key_ = *net::TokenKey::create(Secret(std::string(32, 'k')));
-  ControlPlane plane_{store_, store_, store_, keys_, clock_, key_, metrics_, ControlPlaneSettings{}};
+  ControlPlane plane_{store_, store_, store_, keys_, pictures_, clock_, key_, metrics_, ControlPlaneSettings{}};
   net::Router router_;
 };
 

@@ -26,6 +26,7 @@ std::uint64_t random_seed() {
 }
 
 constexpr size_t kHappenedMax = 10;
+constexpr int kPicturesMax = 4;  // sent up at once
 constexpr Duration kSpoolsEvery = 15s;  // what dead workers left is looked for
 
 // Until the timer is cancelled or its time has come.
@@ -421,7 +422,8 @@ asio::awaitable<void> Manager::follow(std::string pattern) {
 
 void Manager::hear(const DeliveredEvent& event) {
   std::string_view key = event.routing_key;
-  if (key.starts_with("camera.")) {
+  bool wanted = key.starts_with("camera.snapshot_wanted.");
+  if (key.starts_with("camera.") && !wanted) {
     list_again();
     return;
   }
@@ -432,6 +434,12 @@ void Manager::hear(const DeliveredEvent& event) {
     const json::value* found = said.if_contains(name);
     return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
   };
+  if (wanted) {
+    bool busy = pictures_under_way_ == kPicturesMax;  // whoever waits asks again
+    if (text("runner_id") == owner_.runner.str() && !busy)
+      spawn(send_picture(CameraId::trusted(text("camera_uuid")), text("request_id")), "picture");
+    return;
+  }
   LeaseNews news{.camera = CameraId::trusted(text("camera_uuid")), .runner = RunnerId::trusted(text("runner_id"))};
   if (const json::value* version = said.if_contains("version"); version != nullptr && version->is_int64())
     news.version = {version->get_int64()};

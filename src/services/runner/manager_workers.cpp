@@ -2,6 +2,7 @@
 #include "worker_process.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/net/token.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/post.hpp>
@@ -293,6 +294,26 @@ asio::awaitable<Result<net::ClientResponse>> Manager::ask_worker(std::string sha
   if (found == all.end()) co_return Error{Errc::not_found, "no_worker", "there is no worker for that shard"};
   WorkerPtr worker = found->second;
   co_return co_await worker->get(std::move(path), control_token_, 3s);
+}
+
+// Somebody wants to see the camera. That there is no picture is an answer as well.
+asio::awaitable<void> Manager::send_picture(CameraId camera, std::string request) {
+  ++pictures_under_way_;
+  SnapshotPicture picture{.request = std::move(request)};
+  Summary now = brain_.summary();
+  auto view = std::ranges::find(now.cameras, camera, &CameraView::camera);
+  auto found = view == now.cameras.end() ? workers_.end() : workers_.find(view->worker);
+  if (found != workers_.end()) {
+    WorkerPtr worker = found->second;
+    auto answer = co_await worker->get(fmt::format("/snapshot/{}.jpg", percent_encode(camera.str())), control_token_, 3s);
+    if (answer && answer->status == 200) {
+      picture.jpeg = net::base64url(answer->body);
+      picture.captured_at = answer->headers["x-captured-at"];
+    }
+  }
+  auto sent = co_await plane_.send_picture(camera, owner_.runner, std::move(picture));
+  if (!sent) log::warn("camera.snapshot_unsent", sent.error().message).with("camera_uuid", camera);
+  --pictures_under_way_;
 }
 
 }  // namespace weir::runner

@@ -168,13 +168,24 @@ Reply sources(Endpoints& e, net::Request& request) {
   co_return net::Response::json(json::object{{"added", wanted.size()}, {"removed", removed}});
 }
 
+// As large and as good as fits into what a control plane takes in one request, with its wrapping.
+constexpr size_t kSnapshotBytesMax = 700 << 10;
+std::string fitting_jpeg(const Picture& picture) {
+  std::string jpeg;
+  for (auto [width, quality] : {std::pair{1280, 85}, {1280, 70}, {960, 70}, {640, 70}, {320, 60}}) {
+    jpeg = picture.to_jpeg(width, quality);
+    if (jpeg.size() <= kSnapshotBytesMax) break;
+  }
+  return jpeg;
+}
+
 Reply snapshot(Endpoints& e, net::Request& request) {
   std::string name = request.param("camera");
   if (!name.ends_with(".jpg")) co_return unknown_camera();
   CO_TRY(camera, CameraId::parse(name.substr(0, name.size() - 4)));
   PicturePtr picture = e.worker.latest(camera);
   if (!picture) co_return Error{Errc::not_found, "no_picture", "this worker has no picture of that camera"};
-  std::string jpeg = picture->to_jpeg(1280, 85);
+  std::string jpeg = fitting_jpeg(*picture);
   if (jpeg.empty()) co_return Error{Errc::unavailable, "no_picture", "the picture cannot be encoded"};
   net::Response response = net::Response::text(std::move(jpeg), 200, "image/jpeg");
   response.headers.emplace_back("X-Captured-At", to_iso(picture->captured));

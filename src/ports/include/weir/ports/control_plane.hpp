@@ -7,6 +7,7 @@
 #include "weir/base/secret.hpp"
 #include "weir/ports/catalog.hpp"
 #include "weir/ports/lease_store.hpp"
+#include "weir/ports/pictures.hpp"
 
 namespace weir {
 
@@ -75,6 +76,8 @@ class ControlPlane {
   // For the runner's own events and what it listens to.
   virtual Async<Secret> runner_token() = 0;
   virtual Async<Nothing> report_crash(CameraId camera, lease::Owner by) = 0;
+  // The picture that somebody asked this runner for.
+  virtual Async<Nothing> send_picture(CameraId camera, RunnerId by, SnapshotPicture picture) = 0;
 };
 
 }  // namespace weir

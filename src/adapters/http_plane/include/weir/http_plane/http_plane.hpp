@@ -44,9 +44,10 @@ class HttpPlane final : public ControlPlane {
   Async<LentToken> worker_token(BootId boot) override;
   Async<Secret> runner_token() override;
   Async<Nothing> report_crash(CameraId camera, lease::Owner by) override;
+  Async<Nothing> send_picture(CameraId camera, RunnerId by, SnapshotPicture picture) override;
 
  private:
-  HttpPlane(Clock& clock, Config config, net::HttpClient client);
+  HttpPlane(Clock& clock, Config config, net::HttpClient client, net::HttpClient picture_client);
   struct Bought {
     Secret token = {};
     WallTime renew_at{}, expires{};
@@ -69,6 +70,7 @@ class HttpPlane final : public ControlPlane {
   Clock& clock_;
   Config config_;
   net::HttpClient client_;
+  net::HttpClient picture_client_;  // an upload that is slow or fails must not cost the leases their connection
   Bought own_;
   int rounds_refused_ = 0;   // since a token was bought
   std::map<std::string, std::string> unreadable_;   // what was said about which camera

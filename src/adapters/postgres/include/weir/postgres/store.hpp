@@ -12,6 +12,7 @@
 #include "weir/ports/event_log.hpp"
 #include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
+#include "weir/ports/pictures.hpp"
 
 #include <memory>
 #include <string>
@@ -24,7 +25,7 @@ struct Config {
   LeaseLimits limits = {};
 };
 
-class PostgresStore final : public LeaseStore, public Catalog, public EventLog, public Keys {
+class PostgresStore final : public LeaseStore, public Catalog, public EventLog, public Keys, public Pictures {
  public:
   // Also succeeds while the server is away: calls then answer `unavailable` until it is back. Fails on a URL that
   // cannot be read and on a schema of a newer Weir.
@@ -77,6 +78,9 @@ class PostgresStore final : public LeaseStore, public Catalog, public EventLog, 
   Async<std::vector<ApiKey>> list_keys(TenantId tenant, KeyId after, int limit) override;
   Async<Nothing> revoke_key(KeyId id, TenantId tenant) override;
   Async<ApiKey> find_key(std::string secret_sha256) override;
+
+  Async<Nothing> put_picture(CameraId camera, SnapshotPicture picture) override;
+  Async<std::optional<SnapshotPicture>> find_picture(CameraId camera, std::string request) override;
 
   // The statement of a plain renewal, for benchmarks that send it to the server directly.
   static const char* renew_statement();

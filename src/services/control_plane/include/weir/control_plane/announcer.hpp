@@ -45,6 +45,8 @@ class Announcer {
 
   void camera(std::string_view what, const CameraRecord& record);  // created, updated, deleted
   void lease(const LeaseChange& change);
+  // To the holder: somebody waits for a picture.
+  void snapshot_wanted(const lease::LeaseRow& held, std::string_view request);
   void runner(const Runner& runner);
   // The sender; until it is cancelled, and then what still waits, once.
   boost::asio::awaitable<void> run();

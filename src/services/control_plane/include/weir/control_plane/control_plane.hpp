@@ -18,6 +18,7 @@
 #include "weir/ports/event_log.hpp"
 #include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
+#include "weir/ports/pictures.hpp"
 
 #include <memory>
 
@@ -40,8 +41,8 @@ struct Plane;
 
 class ControlPlane {
  public:
-  ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys, Clock& clock, net::TokenKey key,
-               net::Metrics& metrics, ControlPlaneSettings settings);
+  ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys, Pictures& pictures, Clock& clock,
+               net::TokenKey key, net::Metrics& metrics, ControlPlaneSettings settings);
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
 

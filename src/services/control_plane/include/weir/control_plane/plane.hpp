@@ -10,6 +10,7 @@
 #include "weir/control_plane/event_feed.hpp"
 #include "weir/control_plane/instruments.hpp"
 #include "weir/control_plane/metered.hpp"
+#include "weir/control_plane/snapshots.hpp"
 #include "weir/event/routing.hpp"
 #include "weir/lease/version.hpp"
 #include "weir/net/router.hpp"
@@ -71,13 +72,15 @@ class CameraPlaces {
 };
 
 struct Plane {
-  Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Keys& key_store, Clock& time,
-        net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen);
+  Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Keys& key_store,
+        Pictures& picture_store, Clock& time, net::TokenKey key, net::Metrics& registry,
+        ControlPlaneSettings chosen);
 
   MeteredLeaseStore leases;
   MeteredCatalog catalog;
   MeteredEventLog events;
   MeteredKeys keys;
+  Pictures& pictures;
   Clock& clock;
   net::Metrics& metrics;
   const ControlPlaneSettings settings;
@@ -87,6 +90,7 @@ struct Plane {
   Readiness readiness;
   CameraPlaces places;
   StreamBoard streams;
+  Snapshots snapshots;
   EventFeed feed;
   Announcer announcer;
 };
@@ -101,6 +105,7 @@ void add_health_routes(net::Router& router, Plane& plane);
 void add_lease_routes(net::Router& router, Plane& plane);
 void add_site_routes(net::Router& router, Plane& plane);
 void add_camera_routes(net::Router& router, Plane& plane);
+void add_snapshot_routes(net::Router& router, Plane& plane);
 void add_zone_routes(net::Router& router, Plane& plane);
 void add_runner_routes(net::Router& router, Plane& plane);
 void add_event_routes(net::Router& router, Plane& plane);

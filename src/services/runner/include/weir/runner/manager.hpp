@@ -111,6 +111,7 @@ class Manager {
   boost::asio::awaitable<void> drop_left_spools();
   boost::asio::awaitable<void> follow(std::string pattern);
   void hear(const DeliveredEvent& event);
+  boost::asio::awaitable<void> send_picture(CameraId camera, std::string request);
   void hear(const RunnerFlags& flags);
   void record(const Note& note);
   void measure();
@@ -143,6 +144,7 @@ class Manager {
   int beats_unknown_ = 0;            // heartbeats in a row to a control plane that does not know this runner
   PlaneWatch watch_;
   std::optional<int> code_;
+  int pictures_under_way_ = 0;
   json::array happened_;   // the last things worth a look
   Instant holders_due_{};  // not listed again before
   size_t remembered_ = 0;  // what was written to disk last

@@ -1,0 +1,19 @@
+#include "weir/ports/pictures.hpp"
+
+#include <algorithm>
+
+namespace weir {
+
+Pictures::Async<Nothing> MemoryPictures::put_picture(CameraId camera, SnapshotPicture picture) {
+  if (kept_.size() == kMost) kept_.pop_front();
+  kept_.push_back({std::move(camera), std::move(picture)});
+  co_return ok();
+}
+
+Pictures::Async<std::optional<SnapshotPicture>> MemoryPictures::find_picture(CameraId camera, std::string request) {
+  for (const Kept& each : kept_)
+    if (each.camera == camera && each.picture.request == request) co_return std::optional(each.picture);
+  co_return std::optional<SnapshotPicture>();
+}
+
+}  // namespace weir
