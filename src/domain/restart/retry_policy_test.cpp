@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <set>
+
 namespace weir::restart {
 namespace {
 
@@ -33,6 +36,28 @@ TEST(RetryPolicy, Delays_AreThoseOfTheTable) {
     EXPECT_EQ(retry_delay(row.code, 1, 1.0), row.first * 2) << to_string(row.code);
     EXPECT_EQ(retry_delay(row.code, 50, 1.0), row.last) << to_string(row.code);
   }
+}
+
+std::string spoken(Duration d) {
+  return d >= 1min ? fmt::format("{} min", d / 1min) : fmt::format("{} s", seconds(d));
+}
+
+// The manual's table has a row for each code, and the row's last column begins with the code's delays.
+TEST(RetryPolicy, Delays_AreThoseOfTheManual) {
+  std::ifstream page(WEIR_SOURCE_DIR "/docs/worker.md");
+  std::set<StreamErrorCode> found;
+  for (std::string line; std::getline(page, line);) {
+    size_t codes = line.find(" | "), last = line.rfind(" | ");
+    if (!line.starts_with("| `") || codes == last) continue;
+    for (const auto& [code, name] : kStreamErrorCodeNames) {
+      if (line.substr(0, codes).find(fmt::format("`{}`", name)) == std::string::npos) continue;
+      const Backoff& backoff = retry_policy(code).backoff;
+      std::string said = fmt::format("{}, up to {}", spoken(backoff.first), spoken(backoff.cap));
+      EXPECT_TRUE(line.substr(last + 3).starts_with(said)) << name << ": " << line << "\nthe code says: " << said;
+      found.insert(code);
+    }
+  }
+  EXPECT_EQ(found.size(), kStreamErrorCodeNames.size());
 }
 
 TEST(RetryPolicy, Draw_SpreadsTheDelay_ByAFifth) {
