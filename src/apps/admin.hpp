@@ -4,6 +4,7 @@
 
 #include "command.hpp"
 
+#include "weir/base/json.hpp"
 #include "weir/net/token.hpp"
 
 namespace weir::apps {
@@ -11,11 +12,15 @@ namespace weir::apps {
 // What --role says; a usage error where it is none.
 Result<net::Role> read_role(const std::string& text);
 
+// What a command that changed something prints: the sentence, or the answer where JSON was asked for.
+int done(const Arguments& arguments, const json::value& answer, std::string_view sentence);
+
 std::vector<Command> token_commands();
 std::vector<Command> key_commands();
 std::vector<Command> tenant_commands();
 std::vector<Command> site_commands();
 std::vector<Command> camera_commands();
+std::vector<Command> zone_commands();
 std::vector<Command> node_commands();
 std::vector<Command> lease_commands();
 std::vector<Command> event_commands();

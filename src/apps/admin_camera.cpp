@@ -1,8 +1,10 @@
 #include "admin.hpp"
 #include "camera_import.hpp"
+#include "camera_keys.hpp"
 #include "files.hpp"
 #include "print.hpp"
 
+#include "weir/camera/config.hpp"
 #include "weir/posix/child_process.hpp"
 
 #include <unistd.h>
@@ -13,18 +15,18 @@
 
 namespace weir::apps {
 
+int done(const Arguments& arguments, const json::value& answer, std::string_view sentence) {
+  if (arguments.has("json")) print_json(answer);
+  else print_line(harmless(sentence));
+  return 0;
+}
+
 namespace {
 
 using net::Method;
 
 constexpr std::pair<const char*, const char*> kFields[] = {
     {"id", "camera_uuid"}, {"tenant", "tenant_id"}, {"site", "site_id"}, {"name", "name"}};
-
-int done(const Arguments& arguments, const json::value& answer, std::string_view sentence) {
-  if (arguments.has("json")) print_json(answer);
-  else print_line(harmless(sentence));
-  return 0;
-}
 
 // An answer for a screen: what an administrator's token sees unredacted must not stay in a terminal's history.
 json::value without_credentials(const json::value& camera) {
@@ -41,7 +43,10 @@ json::value without_credentials(const json::value& camera) {
   return shown;
 }
 
-bool holds_credentials(std::string_view url) { return redact_url(url) != url; }
+void note_shown_password(std::string_view url) {
+  if (redact_url(url) != url)
+    complain("note: other users of this machine can see a command's arguments; --url-file keeps a password private");
+}
 
 Result<json::object> body_of(const Arguments& arguments) {
   json::object body;
@@ -75,10 +80,9 @@ Result<int> camera_add(const Arguments& arguments) {
       return usage_error(fmt::format("--{} is required; see weir camera add --help", option));
   if (!body.contains("rtsp_url") && !body.contains("snapshot"))
     return usage_error("the camera's URL is required, as an argument or with --url-file; see weir camera add --help");
-  if (holds_credentials(arguments.text("<camera_url>")))
-    complain("note: other users of this machine can see a command's arguments; --url-file keeps a password private");
+  note_shown_password(arguments.text("<camera_url>"));
   TRY(api, Api::connect(arguments));
-  TRY(answer, api.send(Method::post, "/v1/cameras", body));
+  TRY(answer, add_camera(api, body, arguments.has("create")));
   return done(arguments, without_credentials(answer), fmt::format("added camera {}", cell(answer, "camera_uuid")));
 }
 
@@ -111,6 +115,66 @@ Result<int> camera_show(const Arguments& arguments) {
   json::value shown = without_credentials(answer);
   if (arguments.has("json") || !shown.is_object()) return done(arguments, shown, "");
   print(field_lines(shown.get_object()));
+  return 0;
+}
+
+Result<int> camera_set(const Arguments& arguments) {
+  std::string id = arguments.text("<camera>");
+  std::vector<std::string> words = arguments.list("<changes>");
+  for (const std::string& word : words)
+    if (word.find("://") != std::string::npos) note_shown_password(word.substr(word.find('=') + 1));
+  if (arguments.has("url-file")) {
+    TRY(text, read_file(arguments.text("url-file"), 64 << 10));
+    words.push_back("rtsp_url=" + trimmed(text));
+  }
+  if (words.empty()) return usage_error("give what to change, as KEY=VALUE; see weir camera set --help");
+  TRY(form, camera_changes({}, words));  // what is wrong in itself is said before anybody is asked
+  TRY(api, Api::connect(arguments));
+  json::object present;
+  if (needs_present(words)) {
+    TRY(answer, api.get(route("/v1/cameras", id)));
+    if (answer.is_object()) present = answer.get_object();
+  }
+  TRY(body, camera_changes(present, words));
+  TRY(answer, api.send(Method::patch, route("/v1/cameras", id), body));
+  return done(arguments, without_credentials(answer), fmt::format("changed camera {}", id));
+}
+
+// What a person could have written: without the control plane's own notes, and with credentials on request alone.
+Result<json::object> exported(const json::value& answer, bool with_credentials) {
+  json::object out = answer.is_object() ? answer.get_object() : json::object();
+  for (const char* note : {"created_at", "updated_at", "config_version", "crashes", "warnings"}) out.erase(note);
+  // To a viewer the control plane shows the addresses redacted, and such a configuration cannot be read.
+  auto config = camera::read_config(json::value(out));
+  if (!config && with_credentials)
+    return Error{Errc::forbidden, "credentials_hidden",
+                 "--with-credentials needs an administrator's token: to this one the control plane shows no credentials"};
+  if (config)
+    out = camera::write_config(*config, with_credentials ? camera::Credentials::shown : camera::Credentials::redacted);
+  return out;
+}
+
+Result<int> camera_export(const Arguments& arguments) {
+  bool secret = arguments.has("with-credentials");
+  TRY(api, Api::connect(arguments));
+  std::string target = "/v1/cameras";
+  add_query(target, "tenant_id", arguments.text("tenant"));
+  add_query(target, "site_id", arguments.text("site"));
+  TRY(found, api.list(target));
+  std::vector<json::object> cameras;
+  for (const json::value& each : found) {
+    TRY(camera, exported(each, secret));
+    cameras.push_back(std::move(camera));
+  }
+  if (arguments.has("json")) return done(arguments, json::object{{"items", json::array(cameras.begin(), cameras.end())}}, "");
+  std::string text = write_camera_file(cameras), file = arguments.text("<file>");
+  if (file.empty() || file == "-") {
+    print(text);
+    return 0;
+  }
+  TRY(written, write_file(file, text, secret ? 0600 : 0644));
+  print_line(harmless(fmt::format("wrote {} camera{} to {}{}", cameras.size(), cameras.size() == 1 ? "" : "s", file,
+                                  secret ? ", with their credentials" : "")));
   return 0;
 }
 
@@ -161,6 +225,24 @@ Result<int> camera_import(const Arguments& arguments) {
   return counts.failed == 0 ? 0 : 1;
 }
 
+Result<int> camera_snapshot(const Arguments& arguments) {
+  std::string id = arguments.text("<camera>"), file = arguments.text("<file>");
+  if (file.empty()) file = "-";
+  if (file == "-" && ::isatty(STDOUT_FILENO) != 0)
+    return usage_error("a JPEG is not for a terminal: name a file, as in `weir camera snapshot CAMERA now.jpg`");
+  TRY(api, Api::connect(arguments));
+  TRY(answer, api.raw(Method::get, route("/v1/cameras", id, "/snapshot.jpg")));
+  if (answer.status >= 400) return net::response_error(answer);
+  if (file == "-") {
+    print(answer.body);
+    return 0;
+  }
+  TRY(written, write_file(file, answer.body, 0644));
+  std::string when = answer.headers["x-captured-at"];
+  json::object said{{"camera_uuid", id}, {"file", file}, {"bytes", answer.body.size()}, {"captured_at", when}};
+  return done(arguments, said, fmt::format("wrote {}: camera {} at {}", file, id, when));
+}
+
 // The helper that links the media libraries does the looking. It reads the URL from its standard input: a password does
 // not stand among its arguments, which everybody on this machine can read.
 Result<int> camera_test(const Arguments& arguments) {
@@ -201,12 +283,22 @@ std::vector<Command> camera_commands() {
                          {"site", "ID", "Where it stands"},
                          {"name", "TEXT", "What people call it"},
                          {"max-fps", "N", "How many frames a second are looked at"},
-                         {"json-file", "FILE", "Everything else that the API takes, as a JSON object"}}),
+                         {"json-file", "FILE", "Everything else that the API takes, as a JSON object"},
+                         {"create", "", "Create its tenant and its site where they are missing"}}),
        camera_add},
       {"camera list", "List the cameras", "weir camera list --site site-A --enabled", "admin",
        with_api_options({tenant, site, {"enabled", "", "Only those that are to be processed"}}), camera_list},
       {"camera show", "Show a camera, without its credentials", "weir camera show cam-1", "admin",
        with_api_options({camera}), camera_show},
+      {"camera set", "Change fields of a camera",
+       "weir camera set cam-1 max_fps=4 min_score=0.5 allow_labels=person,car\n"
+       "weir camera set cam-1 motion_gating.enabled=false model.name=   # nothing after = is the default again\n"
+       "weir camera set cam-1 --url-file cam-1.url",
+       "admin",
+       with_api_options({camera,
+                         {"<changes>", "KEY=VALUE", "A field as the API names it, and its value; lists have commas", false, true},
+                         {"url-file", "FILE", "A file that holds the new rtsp_url; - is standard input"}}),
+       camera_set},
       {"camera enable", "Process a camera again", "weir camera enable cam-1", "admin", with_api_options({camera}),
        camera_enable},
       {"camera disable", "Stop processing a camera and keep its configuration", "weir camera disable cam-1", "admin",
@@ -221,6 +313,20 @@ std::vector<Command> camera_commands() {
                          {"create", "", "Create tenants and sites that are missing"},
                          {"update", "", "Change cameras that exist already: what the file names, nothing else"}}),
        camera_import},
+      {"camera export", "Write cameras as YAML that `weir camera import` takes",
+       "weir camera export cameras.yaml --site site-A\n"
+       "weir camera export backup.yaml --with-credentials   # to add them anew elsewhere; the file is private (0600)",
+       "admin",
+       with_api_options({{"<file>", "FILE", "Where to write; standard output by default"},
+                         tenant,
+                         site,
+                         {"with-credentials", "", "With user names and passwords; otherwise *** stands for them, and an import "
+                                                  "with --update keeps what the control plane has"}}),
+       camera_export},
+      {"camera snapshot", "Fetch a camera's latest picture from the runner that holds it",
+       "weir camera snapshot cam-1 now.jpg", "admin",
+       with_api_options({camera, {"<file>", "FILE", "Where to write the JPEG; standard output by default"}}),
+       camera_snapshot},
       {"camera test",
        "Look at a camera once and say what is wrong with it and what to change",
        "weir camera test rtsp://192.0.2.7/stream1 --snapshot now.jpg\n"

@@ -2,12 +2,21 @@
 #include "api.hpp"
 #include "fleet_view.hpp"
 #include "print.hpp"
+#include "words.hpp"
+
+#include <cmath>
 
 namespace weir::apps {
 
 namespace {
 
 using net::Method;
+
+bool is_pinned(const json::value& node) { return cell(node, "capacity_pinned") == "yes"; }
+
+std::string capacity_text(const json::value& node) {
+  return cell(node, "capacity_streams") + (is_pinned(node) ? " pinned" : "");
+}
 
 Result<int> node_list(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
@@ -23,7 +32,7 @@ Result<int> node_list(const Arguments& arguments) {
   Table table({"NODE", "STATUS", "CORDONED", "DRAIN", "LEASES", "CAPACITY", "HOST", "VERSION", "LAST HEARTBEAT"});
   for (const auto& item : items)
     table.add({cell(item, "runner_id"), cell(item, "status"), cell(item, "cordoned"), cell(item, "drain_mode"),
-               cell(item, "leases_held"), cell(item, "capacity_streams"), cell(item, "host"),
+               cell(item, "leases_held"), capacity_text(item), cell(item, "host"),
                cell(item, "deployment_version"), cell(item, "last_heartbeat")});
   print(table.text());
   return 0;
@@ -101,6 +110,41 @@ std::string looked_at(const json::value& stream) {
                      said.at("wanted_fps").to_number<double>(), slow ? " OVERLOADED" : "");
 }
 
+Result<int> node_capacity(const Arguments& arguments) {
+  std::string given = arguments.text("<capacity>"), id = arguments.text("<node>");
+  json::object body{{"capacity_streams", nullptr}};
+  if (given != "auto") {
+    std::optional<double> number = number_in(given);
+    if (!number || *number != std::floor(*number) || std::abs(*number) > 1e9)
+      return usage_error("the capacity must be a whole number of cameras, or auto: what the runner says of itself");
+    body["capacity_streams"] = static_cast<std::int64_t>(*number);
+  }
+  TRY(api, Api::connect(arguments));
+  TRY(answer, api.send(Method::patch, route("/v1/runners", id), body));
+  return done(arguments, answer,
+              is_pinned(answer) ? fmt::format("{0} takes up to {1} cameras, whatever it says of itself; end that with: "
+                                              "weir node capacity {0} auto", id, cell(answer, "capacity_streams"))
+                                : fmt::format("{} takes as many cameras as it says of itself: {}", id,
+                                              cell(answer, "capacity_streams")));
+}
+
+Result<int> node_remove(const Arguments& arguments) {
+  std::string id = arguments.text("<node>");
+  TRY(api, Api::connect(arguments));
+  TRY(node, api.get(route("/v1/runners", id)));
+  auto answer = api.send(Method::del, route("/v1/runners", id));
+  if (!answer && answer.error().reason == "runner_not_empty") {
+    Error held = answer.error();
+    held.message = fmt::format("{0} still has {1} camera{2}: move them first with: weir node drain {0}", id,
+                               cell(node, "leases_held"), cell(node, "leases_held") == "1" ? "" : "s");
+    return held;
+  }
+  if (!answer) return answer.error();
+  if (cell(node, "status") == "active")
+    complain(fmt::format("{} is alive and registers again within seconds, unless it is stopped on its host", id));
+  return done(arguments, *answer, fmt::format("removed node {}", id));
+}
+
 Result<int> lease_list(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   std::string target = "/v1/leases";
@@ -158,6 +202,13 @@ std::vector<Command> node_commands() {
       {"node drain", "Move a runner's cameras elsewhere", "weir node drain runner-1 --mode soft", "admin",
        with_api_options({node, {"mode", "MODE", "soft: in batches (default); hard: all at once; none: stop draining"}}),
        node_drain},
+      {"node capacity", "Say how many cameras a runner takes, or leave it to the runner",
+       "weir node capacity runner-1 24\nweir node capacity runner-1 auto", "admin",
+       with_api_options({node, {"<capacity>", "N|auto", "How many cameras, from 1 on; auto: what the runner says of itself", true}}),
+       node_capacity},
+      {"node remove", "Remove a runner that holds nothing from the list; it stays away once it is stopped",
+       "weir node remove runner-1   # after `weir node drain runner-1`, and after it was stopped on its host", "admin",
+       with_api_options({node}), node_remove},
   };
 }
 

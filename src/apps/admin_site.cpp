@@ -8,13 +8,6 @@ namespace {
 
 using net::Method;
 
-// "added site s-1", or the object where JSON was asked for.
-int done(const Arguments& arguments, const json::value& answer, std::string_view sentence) {
-  if (arguments.has("json")) print_json(answer);
-  else print_line(harmless(sentence));
-  return 0;
-}
-
 Result<int> tenant_add(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   std::string id = arguments.text("<tenant>");

@@ -41,6 +41,13 @@ bool means_folder(const Settings& settings) {
   return by_flag(settings, "state_dir") && !by_flag(settings, "control_plane_url");
 }
 
+// The key that is to be shown at an address which comes from a folder, or does not.
+Secret key_for(const Settings& settings, bool of_folder) {
+  bool from_environment = settings.origin("api_key").starts_with("environment");
+  bool secret_named = by_flag(settings, "state_dir") || chosen(settings, "auth_secret_file");
+  return from_environment && (of_folder || secret_named) ? Secret() : settings.secret("api_key");
+}
+
 struct Address {
   std::string url;
   bool of_folder = false;  // as a `weir up` wrote it down
@@ -78,8 +85,8 @@ Error unanswered(const Error& why, const net::ClientRequest& request, const std:
 }
 
 std::vector<Option> with_api_options(std::vector<Option> own) {
-  own.push_back(
-      {"token-file", "FILE", "A file that holds the token; otherwise WEIR_TOKEN or the state folder's secret"});
+  own.push_back({"token-file", "FILE",
+                 "A file that holds the token; otherwise WEIR_TOKEN, API_KEY or the state folder's secret"});
   own.push_back({"json", "", "Print JSON"});
   return own;
 }
@@ -88,22 +95,52 @@ Result<Api> Api::connect(const Arguments& arguments) {
   TRY(settings, arguments.settings());
   TRY(address, find_address(settings));
   Secret token(means_folder(settings) ? std::string() : environment("WEIR_TOKEN"));
+  Secret key = key_for(settings, address.of_folder);
+  if (by_flag(settings, "api_key")) token = Secret();
   if (arguments.has("token-file")) {
     TRY(text, read_file(arguments.text("token-file"), 64 << 10));
     token = Secret(trimmed(text));
-  } else if (token.empty()) {
-    bool folder = means_folder(settings) || (!chosen(settings, "control_plane_url") && environment("WEIR_URL").empty());
-    if (!folder && !chosen(settings, "state_dir") && !chosen(settings, "auth_secret_file"))
+  } else if (token.empty() && key.empty()) {
+    if (!address.of_folder && !chosen(settings, "state_dir") && !chosen(settings, "auth_secret_file"))
       return Error{Errc::unauthorized, "no_token",
-                   fmt::format("no token for {}: give --token-file or WEIR_TOKEN, or name its secret with "
+                   fmt::format("no token for {}: give --token-file, WEIR_TOKEN or API_KEY, or name its secret with "
                                "--auth-secret-file or --state-dir",
                                redact_url(address.url))};
     TRY(minted, admin_token(settings));
     token = std::move(minted);
   }
-  auto api = connect(std::move(address.url), std::move(token), settings.text("control_plane_ca_file"));
-  if (api) api->of_folder_ = address.of_folder;
+  bool buys = token.empty();
+  TRY(api, connect(std::move(address.url), std::move(token), settings.text("control_plane_ca_file")));
+  api.of_folder_ = address.of_folder;
+  if (buys) {
+    TRY(bought, api.buy_token(key));
+  }
   return api;
+}
+
+Status Api::buy_token(const Secret& api_key) {
+  token_ = api_key;
+  // Asked once more than needed it buys one token more, which nobody holds.
+  TRY(response, ask_each({.method = net::Method::post, .target = "/v1/auth/token", .body = "{}", .bearer = api_key}));
+  if (response.status >= 400) {
+    Error why = net::response_error(response);
+    if (why.code == Errc::unauthorized) why.message = fmt::format("API_KEY: {} at {}", why.message, redact_url(url_));
+    return why;
+  }
+  TRY(answer, json::parse_text(response.body));
+  const json::value* bought = answer.is_object() ? answer.get_object().if_contains("token") : nullptr;
+  if (bought == nullptr || !bought->is_string())
+    return Error{Errc::internal, "bad_answer", fmt::format("{} did not answer with a token", redact_url(url_))};
+  token_ = Secret(std::string(bought->get_string()));
+  if (const json::value* role = answer.get_object().if_contains("role"); role != nullptr && role->is_string())
+    bought_role_ = std::string(role->get_string());
+  return ok();
+}
+
+std::string usual_url(const Settings& settings) {
+  auto left = by_flag(settings, "state_dir") ? read_file(endpoint_file(settings.text("state_dir")), 4096)
+                                             : Result<std::string>(Error{});
+  return left ? trimmed(*left) : environment("WEIR_URL");
 }
 
 Result<Api> Api::connect(std::string url, Secret token, const std::string& ca_file) {
@@ -176,7 +213,12 @@ Status Api::follow(std::string target, const std::function<bool(const net::Strea
 
 Result<json::value> Api::send(net::Method method, std::string target, const json::object& body) {
   TRY(response, raw(method, std::move(target), body.empty() ? std::string() : json::to_text(body)));
-  if (response.status >= 400) return net::response_error(response);
+  if (response.status >= 400) {
+    Error why = net::response_error(response);
+    if (why.reason == "role_forbidden" && !bought_role_.empty())
+      why.message += fmt::format(": the API key that was shown buys tokens of the role {}", bought_role_);
+    return why;
+  }
   if (response.body.empty()) return json::value(json::object());
   return json::parse_text(response.body);
 }

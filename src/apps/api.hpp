@@ -1,10 +1,12 @@
 // Api: a control plane, asked one question after the other by a command.
 //
-// Where it is and what to show it: --url with --token-file; the folder that --state-dir names; WEIR_URL with
-// WEIR_TOKEN; otherwise the usual state folder of `weir up`. The folder holds the address and the secret from which a
-// short-lived admin token is made here. Such a token is made only for a control plane whose secret was named on
-// purpose, never for any address that happens to be given. Where there are several addresses, each is tried until one
-// answers. Each call blocks until the answer is there or its time is up. One thread.
+// Where it is: --url; the folder that --state-dir names; WEIR_URL; control_plane_url of the settings; otherwise the
+// usual state folder of `weir up`. What to show it: --token-file; an --api-key; WEIR_TOKEN; API_KEY; otherwise the
+// secret in the folder, from which a short-lived admin token is made here. An API key buys its token at the address,
+// and one of the environment does so only where the address does not come from a folder: a shell may hold the key of a
+// runner elsewhere. A token is made only for a control plane whose secret was named on purpose, never for any address
+// that happens to be given. Where there are several addresses, each is tried until one answers. Each call blocks until
+// the answer is there or its time is up. One thread.
 #pragma once
 
 #include "command.hpp"
@@ -42,6 +44,8 @@ class Api {
   Result<json::array> list(const std::string& target);
 
  private:
+  // Buys the token that is shown from now on.
+  Status buy_token(const Secret& api_key);
   Api(std::string url, Secret token) : url_(std::move(url)), token_(std::move(token)) {}
   Result<net::ClientResponse> ask_once(const net::ClientRequest& request);
   Result<net::ClientResponse> ask_each(const net::ClientRequest& request);
@@ -49,6 +53,7 @@ class Api {
   std::string url_;
   bool of_folder_ = false;
   Secret token_;
+  std::string bought_role_;  // what the token is good for, where an API key bought it
   std::function<bool()> over_;
   bool abandoned_ = false;  // a call that was not waited for uses what is gone: nothing of it may run any more
   std::unique_ptr<boost::asio::io_context> io_;
@@ -60,6 +65,10 @@ Error unanswered(const Error& why, const net::ClientRequest& request, const std:
 
 // "/v1/cameras" and an id that may hold anything → "/v1/cameras/a%2Fb"
 std::string route(std::string_view base, std::string_view id, std::string_view rest = "");
+// Where a control plane is expected if no setting says so: in WEIR_URL, or in the folder that a flag named if a
+// `weir up` left its address there; "" where neither says anything.
+std::string usual_url(const Settings& settings);
+
 // Adds "?name=value" or "&name=value" where `value` is not empty.
 void add_query(std::string& target, std::string_view name, std::string_view value);
 

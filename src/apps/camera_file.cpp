@@ -13,13 +13,24 @@ constexpr std::string_view kColumns[] = {"camera_uuid", "tenant_id", "site_id", 
 
 bool is_column(std::string_view name) { return std::ranges::find(kColumns, name) != std::end(kColumns); }
 
-std::vector<CameraLine> cameras_of_csv(std::string_view text) {
+// One sentence for the whole file: each of its lines would say the same.
+Error not_a_column(std::string_view file_name, const std::string& column) {
+  return {Errc::invalid, "bad_camera_file",
+          fmt::format("{0}: CSV has the columns {1} and no others; \"{2}\" goes by YAML, in a file cameras.yaml with a line "
+                      "for each camera: - {{camera_uuid: cam-1, tenant_id: t-01, site_id: site-A, rtsp_url: \"rtsp://…\", "
+                      "{2}: …}} (`weir camera export cameras.yaml` writes such a file of the cameras there are)",
+                      file_name, fmt::join(kColumns, ", "), column)};
+}
+
+Result<std::vector<CameraLine>> cameras_of_csv(std::string_view text, std::string_view file_name) {
   std::vector<CsvRow> rows = parse_csv(text);
   std::vector<std::string> columns(std::begin(kColumns), std::end(kColumns));
   size_t first = 0;
   if (!rows.empty() && std::ranges::find(rows[0].cells, "camera_uuid") != rows[0].cells.end()) {
     columns = rows[0].cells;
     first = 1;
+    if (auto other = std::ranges::find_if_not(columns, is_column); other != columns.end())
+      return not_a_column(file_name, *other);
   }
   std::vector<CameraLine> cameras;
   for (size_t i = first; i < rows.size(); ++i) {
@@ -29,11 +40,8 @@ std::vector<CameraLine> cameras_of_csv(std::string_view text) {
       line.problem = fmt::format("must have 4 to {} columns, has {}", columns.size(), rows[i].cells.size());
       continue;
     }
-    for (size_t c = 0; c < rows[i].cells.size(); ++c) {
-      if (!is_column(columns[c]))
-        line.problem = fmt::format("the columns are {}; \"{}\" is none of them", fmt::join(kColumns, ", "), columns[c]);
-      else if (!rows[i].cells[c].empty()) line.camera[columns[c]] = rows[i].cells[c];
-    }
+    for (size_t c = 0; c < rows[i].cells.size(); ++c)
+      if (!rows[i].cells[c].empty()) line.camera[columns[c]] = rows[i].cells[c];
   }
   return cameras;
 }
@@ -84,7 +92,53 @@ Result<std::vector<CameraLine>> cameras_of_yaml(const std::string& text, std::st
   }
 }
 
+// As JSON, which YAML takes, but for the quotes of names. A text is quoted, so that none is read as a number or a truth.
+std::string flow(const json::value& v) {
+  std::vector<std::string> parts;
+  if (v.is_object()) {
+    for (const auto& member : v.get_object())
+      parts.push_back(fmt::format("{}: {}", std::string_view(member.key()), flow(member.value())));
+    return fmt::format("{{{}}}", fmt::join(parts, ", "));
+  }
+  if (v.is_array()) {
+    for (const json::value& each : v.get_array()) parts.push_back(flow(each));
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+  }
+  return json::to_text(v);
+}
+
+bool holds_redacted(const json::value& v) {
+  if (v.is_string()) return is_redacted(v.get_string());
+  return v.is_object() && std::ranges::any_of(v.get_object(), [](const auto& member) { return holds_redacted(member.value()); });
+}
+
+std::string field_text(std::string_view name, const json::value& v) {
+  if (name != "zones" || !v.is_array() || v.get_array().empty()) {
+    bool url = name.ends_with("_url") || name == "snapshot";
+    return fmt::format("{}: {}{}\n", name, flow(v), url && holds_redacted(v) ? "  # without its credentials" : "");
+  }
+  std::string out = "zones:\n";
+  for (const json::value& zone : v.get_array()) out += fmt::format("      - {}\n", flow(zone));
+  return out;
+}
+
 }  // namespace
+
+bool is_redacted(std::string_view url) { return url.find("***") != std::string_view::npos; }
+
+std::string write_camera_file(const std::vector<json::object>& cameras) {
+  std::string out = "# Cameras of a Weir control plane, for `weir camera import`.\n";
+  out += cameras.empty() ? "cameras: []\n" : "cameras:\n";
+  for (const json::object& camera : cameras) {
+    std::string_view before = "  - ";
+    for (const auto& member : camera) {
+      out += before;
+      out += field_text(member.key(), member.value());
+      before = "    ";
+    }
+  }
+  return out;
+}
 
 std::vector<CsvRow> parse_csv(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -123,7 +177,7 @@ Result<std::vector<CameraLine>> read_camera_file(std::string_view text, std::str
     return Error{Errc::invalid, "bad_camera_file", fmt::format("{} is not valid UTF-8", file_name)};
   for (std::string_view ending : {".yaml", ".yml", ".json"})
     if (file_name.ends_with(ending)) return cameras_of_yaml(std::string(text), file_name);
-  return cameras_of_csv(text);
+  return cameras_of_csv(text, file_name);
 }
 
 }  // namespace weir::apps

@@ -1,7 +1,7 @@
 // Camera files: many cameras at once, as CSV or as a YAML list, for `weir camera import` and `weir up --cameras`.
 //
 // CSV has the columns camera_uuid, tenant_id, site_id, rtsp_url and, if wanted, name; a first line that names them may
-// put them in another order. YAML is a list (or `cameras:` with a list) of what the API takes. A line that cannot be
+// put them in another order. A column of another name fails the file: everything else a camera has goes by YAML. YAML is a list (or `cameras:` with a list) of what the API takes. A line that cannot be
 // read carries its problem instead of a camera; the others stand. Plain functions; any thread.
 #pragma once
 
@@ -20,6 +20,13 @@ struct CameraLine {
 
 // By the name's ending: .yaml, .yml and .json are YAML, everything else is CSV. Fails where nothing can be read at all.
 Result<std::vector<CameraLine>> read_camera_file(std::string_view text, std::string_view file_name);
+
+// The same cameras as a YAML list that `read_camera_file` reads back unchanged: a camera's fields a line each, its zones
+// a line each. An address whose credentials were left out says so in a comment.
+std::string write_camera_file(const std::vector<json::object>& cameras);
+
+// Whether a camera's address stands without its credentials or query, as a person is shown it: "rtsp://***@host/1".
+bool is_redacted(std::string_view url);
 
 struct CsvRow {
   int line = 0;

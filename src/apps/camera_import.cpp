@@ -1,5 +1,9 @@
 #include "camera_import.hpp"
 
+#include "weir/camera/config.hpp"
+
+#include <algorithm>
+#include <array>
 #include <set>
 
 namespace weir::apps {
@@ -11,17 +15,80 @@ std::string text_field(const json::object& object, std::string_view name) {
   return v != nullptr && v->is_string() ? std::string(v->get_string()) : std::string();
 }
 
+// A missing place by its name, and what adds it.
+Error explained(Error why, const json::object& camera) {
+  std::string tenant = text_field(camera, "tenant_id"), site = text_field(camera, "site_id");
+  if (why.reason == "site_not_found")
+    why.message = fmt::format("tenant {1} has no site {0}: --create adds it, or: weir site add {0} --tenant {1}", site, tenant);
+  if (why.reason == "tenant_not_found")
+    why.message = fmt::format("there is no tenant {0}: --create adds it, or: weir tenant add {0}", tenant);
+  return why;
+}
+
+// Creates it, or finds that it is there.
+Status ensure(Api& api, const std::string& target, const json::object& body) {
+  auto made = api.send(net::Method::post, target, body);
+  return made || made.error().code == Errc::conflict ? ok() : Status(made.error());
+}
+
+Status ensure_place(Api& api, const json::object& camera) {
+  std::string tenant = text_field(camera, "tenant_id"), site = text_field(camera, "site_id");
+  TRY(tenant_there, ensure(api, "/v1/tenants", {{"tenant_id", tenant}}));
+  return ensure(api, "/v1/sites", {{"site_id", site}, {"tenant_id", tenant}});
+}
+
+// Where an address stands: "rtsp_url", "substream_url" and "snapshot"'s "url".
+json::value* address_in(json::object& camera, std::string_view field) {
+  json::value* found = camera.if_contains(field);
+  if (found != nullptr && found->is_object()) found = found->get_object().if_contains("url");
+  return found != nullptr && found->is_string() ? found : nullptr;
+}
+
+// Puts the stored address in the place of one that stands without its credentials.
+Status restore_addresses(json::object& camera, const json::value& stored) {
+  auto config = camera::read_config(stored, json::Unknown::ignore);
+  json::object shown = config ? camera::write_config(*config, camera::Credentials::redacted) : json::object();
+  json::object whole = stored.is_object() ? stored.get_object() : json::object();
+  for (const char* field : {"rtsp_url", "substream_url", "snapshot"}) {
+    json::value* given = address_in(camera, field);
+    if (given == nullptr || !is_redacted(given->get_string())) continue;
+    json::value *known = address_in(shown, field), *real = address_in(whole, field);
+    if (known == nullptr || real == nullptr || *known != *given)
+      return Error{Errc::invalid, "redacted_url",
+                   fmt::format("{} stands without its credentials (***), and is not the address that this camera has: "
+                               "give the whole one, as `weir camera export --with-credentials` writes it", field)};
+    *given = *real;
+  }
+  return ok();
+}
+
+bool any_redacted(json::object& camera) {
+  return std::ranges::any_of(std::array{"rtsp_url", "substream_url", "snapshot"}, [&](const char* field) {
+    json::value* url = address_in(camera, field);
+    return url != nullptr && is_redacted(url->get_string());
+  });
+}
+
 class Importer {
  public:
   Importer(Api& api, const ImportOptions& options) : api_(api), options_(options) {}
 
-  Result<std::string> put(const json::object& camera) {
-    if (options_.create) {
-      std::string tenant = text_field(camera, "tenant_id"), site = text_field(camera, "site_id");
-      TRY(tenant_there, ensure("/v1/tenants", {{"tenant_id", tenant}}));
-      TRY(site_there, ensure("/v1/sites", {{"site_id", site}, {"tenant_id", tenant}}));
+  Result<std::string> put(json::object camera) {
+    std::string id = text_field(camera, "camera_uuid");
+    bool redacted = any_redacted(camera);
+    if (redacted) {
+      auto stored = api_.get(route("/v1/cameras", id));
+      if (!stored && stored.error().code != Errc::not_found) return stored.error();
+      TRY(restored, restore_addresses(camera, stored ? *stored : json::value()));
     }
-    auto added = api_.send(net::Method::post, "/v1/cameras", camera);
+    if (options_.create) {
+      std::string place = text_field(camera, "tenant_id") + "\n" + text_field(camera, "site_id");
+      if (!there_.contains(place)) {
+        TRY(there, ensure_place(api_, camera));
+      }
+      there_.insert(place);
+    }
+    auto added = add_camera(api_, camera, false);
     if (added) return std::string("added");
     if (added.error().code != Errc::conflict) return added.error();
     if (!options_.update) {
@@ -30,27 +97,26 @@ class Importer {
       return exists;
     }
     // What the file does not name stays as somebody has set it: zones, a model, a camera that was disabled.
-    TRY(updated, api_.send(net::Method::patch, route("/v1/cameras", text_field(camera, "camera_uuid")), camera));
+    TRY(updated, api_.send(net::Method::patch, route("/v1/cameras", id), camera));
     return std::string("updated");
   }
 
  private:
-  // Creates it, or finds that it is there; asks once for each.
-  Status ensure(const std::string& target, const json::object& body) {
-    std::string key = target + json::to_text(body);
-    if (there_.contains(key)) return ok();
-    auto made = api_.send(net::Method::post, target, body);
-    if (!made && made.error().code != Errc::conflict) return made.error();
-    there_.insert(key);
-    return ok();
-  }
-
   Api& api_;
   const ImportOptions options_;
   std::set<std::string> there_;
 };
 
 }  // namespace
+
+Result<json::value> add_camera(Api& api, const json::object& camera, bool create) {
+  if (create) {
+    TRY(there, ensure_place(api, camera));
+  }
+  auto added = api.send(net::Method::post, "/v1/cameras", camera);
+  if (!added) return explained(added.error(), camera);
+  return added;
+}
 
 std::string counts_text(const ImportCounts& counts) {
   std::string out = fmt::format("{} added, {} updated, {} failed", counts.added, counts.updated, counts.failed);

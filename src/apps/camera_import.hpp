@@ -1,4 +1,7 @@
 // Importing cameras: makes a control plane hold what a file says, one camera after the other.
+//
+// An address without its credentials, as an export leaves them out, stands for the one that the control plane has: an
+// update keeps that one, if it is the same but for what was left out. A new camera cannot be added so.
 // Blocks while it asks; one thread.
 #pragma once
 
@@ -13,6 +16,9 @@ struct ImportOptions {
   bool create = false;  // tenants and sites that are missing
   bool update = false;  // cameras that exist already
 };
+
+// Adds one camera, and the tenant and site that are missing where they are to be created.
+Result<json::value> add_camera(Api& api, const json::object& camera, bool create);
 
 struct Imported {
   int line = 0;

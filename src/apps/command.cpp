@@ -1,9 +1,8 @@
 #include "command.hpp"
 
 #include "files.hpp"
+#include "words.hpp"
 
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 
 namespace weir::apps {
@@ -13,14 +12,16 @@ std::string Arguments::text(std::string_view name) const {
   return found == given_.end() ? std::string() : found->second;
 }
 
+std::vector<std::string> Arguments::list(std::string_view name) const {
+  auto found = lists_.find(name);
+  return found == lists_.end() ? std::vector<std::string>() : found->second;
+}
+
 Result<std::optional<double>> Arguments::number(std::string_view name) const {
   if (!has(name)) return std::optional<double>();
-  std::string given = text(name);
-  double parsed = 0;
-  auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), parsed);
-  if (failed != std::errc{} || end != given.data() + given.size() || !std::isfinite(parsed))
-    return usage_error(fmt::format("--{} must be a number", name));
-  return std::optional<double>(parsed);
+  std::optional<double> parsed = number_in(text(name));
+  if (!parsed) return usage_error(fmt::format("--{} must be a number", name));
+  return parsed;
 }
 
 Result<Settings> Arguments::settings() const {

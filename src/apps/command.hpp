@@ -22,17 +22,19 @@ struct Option {
   std::string_view value;  // what stands for its value in --help; "" for a switch
   std::string_view sentence;
   bool required = false;
+  bool many = false;  // may be given several times, or several words after each other
 };
 
 class Arguments {
  public:
   Arguments() = default;
   Arguments(std::map<std::string, std::string, std::less<>> given, std::map<std::string, std::string> flags,
-            std::optional<std::string> config_file)
-      : given_(std::move(given)), flags_(std::move(flags)), config_file_(std::move(config_file)) {}
+            std::optional<std::string> config_file, std::map<std::string, std::vector<std::string>, std::less<>> lists = {})
+      : given_(std::move(given)), lists_(std::move(lists)), flags_(std::move(flags)), config_file_(std::move(config_file)) {}
 
   bool has(std::string_view name) const { return given_.contains(name); }
   std::string text(std::string_view name) const;  // "" where it was not given
+  std::vector<std::string> list(std::string_view name) const;  // of an option that takes many
   // The number that was given, or none; a usage error where it is not one.
   Result<std::optional<double>> number(std::string_view name) const;
   // Flags over environment over file, read anew at each call.
@@ -41,6 +43,7 @@ class Arguments {
 
  private:
   std::map<std::string, std::string, std::less<>> given_;
+  std::map<std::string, std::vector<std::string>, std::less<>> lists_;
   std::map<std::string, std::string> flags_;  // by setting name
   std::optional<std::string> config_file_;
 };

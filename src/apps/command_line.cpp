@@ -1,5 +1,7 @@
 #include "command_line.hpp"
 
+#include "words.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -13,15 +15,7 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"database_url", "--db"}, {"control_plane_url", "--control-plane"}, {"control_plane_url", "--url"}};
 
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) {
-    size_t end = text.find(' ');
-    words.emplace_back(text.substr(0, end));
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  }
-  return words;
-}
+std::vector<std::string> split(std::string_view text) { return split_words(text, " "); }
 
 bool contains_word(std::string_view text, std::string_view word) {
   auto words = split(text);
@@ -35,6 +29,7 @@ struct Slot {
   enum class Kind { option, setting, config } kind;
   CLI::Option* declared = nullptr;
   std::string value = {};
+  std::vector<std::string> values = {};
 };
 
 class Grammar {
@@ -52,6 +47,7 @@ class Grammar {
   }
 
   Result<Parsed> parse(std::vector<std::string> words) {
+    TRY(known, all_known(words));
     std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
     try {
       app_.parse(words);
@@ -67,6 +63,34 @@ class Grammar {
   }
 
  private:
+  // A word that is none of a group's commands is wrong usage, whatever follows it: CLI11 would answer a --help behind it
+  // with the group's.
+  Status all_known(const std::vector<std::string>& words) {
+    const CLI::App* at = &app_;
+    std::string path;
+    for (const std::string& word : words) {
+      if (by_app_.contains(at) || word.starts_with('-')) break;
+      path += " " + word;
+      auto next = by_path_.find(path);
+      if (next == by_path_.end()) return usage_error(no_command(*at, path.substr(0, path.size() - word.size() - 1), word));
+      at = next->second;
+    }
+    return ok();
+  }
+
+  std::string no_command(const CLI::App& group, std::string_view before, const std::string& word) const {
+    std::string words = program_ + std::string(before);
+    std::vector<std::string> meant = nearest(word, names_in(group));
+    std::string hint = meant.empty() ? "" : fmt::format("; the nearest: {0} {1}", words, fmt::join(meant, fmt::format(", {} ", words)));
+    return fmt::format("there is no command \"{} {}\"{}; see {} --help", words, redact_url(word), hint, words);
+  }
+
+  static std::vector<std::string> names_in(const CLI::App& group) {
+    std::vector<std::string> names;
+    for (const CLI::App* each : group.get_subcommands({})) names.push_back(each->get_name());
+    return names;
+  }
+
   void add(const Command& command) {
     CLI::App* at = &app_;
     std::string path;
@@ -101,8 +125,8 @@ class Grammar {
     if (option.value.empty()) {
       slot.declared = at.add_flag(name, sentence);
     } else {
-      slot.declared = at.add_option(name, slot.value, sentence)->type_name(std::string(option.value));
-      slot.declared->required(option.required);
+      slot.declared = option.many ? at.add_option(name, slot.values, sentence) : at.add_option(name, slot.value, sentence);
+      slot.declared->type_name(std::string(option.value))->required(option.required);
     }
   }
 
@@ -121,17 +145,21 @@ class Grammar {
 
   Parsed collect(const Command& command) const {
     std::map<std::string, std::string, std::less<>> given;
+    std::map<std::string, std::vector<std::string>, std::less<>> lists;
     std::map<std::string, std::string> flags;
     std::optional<std::string> config;
     for (const Slot& slot : slots_) {
       if (slot.command != &command || slot.declared->count() == 0) continue;
       switch (slot.kind) {
-        case Slot::Kind::option: given[slot.name] = slot.value; break;
+        case Slot::Kind::option:
+          given[slot.name] = slot.value;
+          if (!slot.values.empty()) lists[slot.name] = slot.values;
+          break;
         case Slot::Kind::setting: flags[slot.name] = slot.value; break;
         case Slot::Kind::config: config = slot.value; break;
       }
     }
-    return Parsed{&command, Arguments(std::move(given), std::move(flags), std::move(config))};
+    return Parsed{&command, Arguments(std::move(given), std::move(flags), std::move(config), std::move(lists))};
   }
 
   const CLI::App* deepest() const {
@@ -152,9 +180,7 @@ class Grammar {
   std::string hinted(std::string message) const { return fmt::format("{}; see {} --help", message, command_words()); }
 
   std::string missing_command(const CLI::App& group) const {
-    std::vector<std::string> names;
-    for (const CLI::App* each : group.get_subcommands({})) names.push_back(each->get_name());
-    return fmt::format("`{}` needs one of: {}", command_words(), fmt::join(names, ", "));
+    return fmt::format("`{}` needs one of: {}", command_words(), fmt::join(names_in(group), ", "));
   }
 
   // CLI11's own words, except where they would repeat a value: a stray argument may be a URL with a password.
@@ -162,9 +188,6 @@ class Grammar {
     if (dynamic_cast<const CLI::ExtrasError*>(&failed) != nullptr) {
       auto rest = app_.remaining(true);
       std::string first = rest.empty() ? std::string("something") : redact_url(rest.front());
-      const CLI::App* at = deepest();
-      if (!by_app_.contains(at) && !first.starts_with('-'))
-        return fmt::format("there is no command \"{} {}\"", command_words(), first);
       return fmt::format("{} does not take \"{}\"", command_words(), first.substr(0, first.find('=')));
     }
     if (dynamic_cast<const CLI::RequiredError*>(&failed) != nullptr ||
@@ -179,6 +202,7 @@ class Grammar {
     if (word == "tenant") return "Who owns sites and cameras";
     if (word == "site") return "Places with cameras, and how quickly they may be dialled";
     if (word == "camera") return "What should be processed";
+    if (word == "zone") return "Where in a camera's picture detections count";
     if (word == "node") return "Runners, as an operator sees them";
     if (word == "lease") return "Who owns which camera now";
     if (word == "key") return "API keys: what runners and programs buy their tokens with";

@@ -120,6 +120,9 @@ TEST(CommandLine, EveryGroup_SaysWhatItIsAbout) {
 TEST(CommandLine, WrongUsage_IsOneSentence_WithAHint) {
   EXPECT_EQ(refusal({"bogus"}), "there is no command \"weir bogus\"; see weir --help");
   EXPECT_EQ(refusal({"camera", "bogus"}), "there is no command \"weir camera bogus\"; see weir camera --help");
+  EXPECT_EQ(refusal({"camera", "update", "--help"}),
+            "there is no command \"weir camera update\"; the nearest: weir camera set; see weir camera --help");
+  EXPECT_EQ(refusal({"nodes", "--help"}), "there is no command \"weir nodes\"; the nearest: weir node; see weir --help");
   EXPECT_EQ(refusal({"camera", "list", "--nope"}),
             "weir camera list does not take \"--nope\"; see weir camera list --help");
   EXPECT_TRUE(refusal({}).starts_with("`weir` needs one of: up, "));

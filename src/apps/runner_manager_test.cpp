@@ -1,6 +1,13 @@
 #include "runner_manager.hpp"
 
+#include "api.hpp"
+#include "runner_parent.hpp"
+#include "temp_files.hpp"
+
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
 
 namespace weir::apps {
 namespace {
@@ -24,6 +31,25 @@ TEST(RunnerPolicy, IsWhatTheSettingsSay) {
   EXPECT_EQ(policy.workers_max, 6);
   EXPECT_EQ(policy.drain_batch, 2);
   EXPECT_EQ(policy.drain_interval, 500ms);
+}
+
+TEST(RunnerOptions, WithoutASetting_WeirUrlNamesTheControlPlane) {
+  test::TempDir folder;
+  auto options = [&](std::map<std::string, std::string> flags) {
+    flags.emplace("state_dir", folder.path());
+    auto settings = Arguments({}, std::move(flags), {}).settings();
+    EXPECT_TRUE(settings);
+    return runner_options(*settings, "");
+  };
+  ::unsetenv("WEIR_URL");
+  ASSERT_FALSE(options({}));
+  EXPECT_NE(options({}).error().message.find("--control-plane-url or WEIR_URL is needed"), std::string::npos);
+  ::setenv("WEIR_URL", "http://plane.example:8080", 1);
+  EXPECT_EQ(options({})->control_plane, "http://plane.example:8080");
+  EXPECT_EQ(options({{"control_plane_url", "http://other.example"}})->control_plane, "http://other.example");
+  std::ofstream(endpoint_file(folder.path())) << "http://127.0.0.1:1\n";
+  EXPECT_EQ(options({})->control_plane, "http://127.0.0.1:1") << "the `weir up` of the folder that was named";
+  ::unsetenv("WEIR_URL");
 }
 
 }  // namespace

@@ -222,9 +222,10 @@ Result<RunnerOptions> runner_options(const Settings& settings, const std::string
   TRY(made, make_private_folder(out.folder));
   out.control_plane = settings.text("control_plane_url");
   out.ca_file = settings.text("control_plane_ca_file");
+  if (out.control_plane.empty()) out.control_plane = usual_url(settings);
   if (out.control_plane.empty()) {
     auto found = read_file(endpoint_file(state_dir), 4096);
-    if (!found) return usage_error("--control-plane-url is needed: no `weir up` runs in " + state_dir);
+    if (!found) return usage_error("--control-plane-url or WEIR_URL is needed: no `weir up` runs in " + state_dir);
     out.control_plane = trimmed(*found);
   }
   out.api_key = settings.secret("api_key");

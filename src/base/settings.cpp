@@ -33,7 +33,7 @@ constexpr SettingSpec kTable[] = {
      "control-plane up token admin runner"},
     {"control_plane_url", Kind::text, "", "URL",
      "The control plane that a client or runner asks; several addresses of it have commas between. Empty means the one "
-     "that `weir up` started in state_dir.", "admin runner"},
+     "that WEIR_URL names, or that `weir up` started in state_dir.", "admin runner"},
     {"control_plane_ca_file", Kind::text, "", "path",
      "Certificates (PEM) of the authorities that a control plane's https:// address may come from, besides those that "
      "the system knows.", "admin runner worker"},
@@ -124,8 +124,8 @@ constexpr SettingSpec kTable[] = {
      1099511627776},
     {"runner_id", Kind::text, "", "id", "This runner's name; empty means the host's name.", "runner"},
     {"api_key", Kind::secret, "", "key",
-     "What a runner buys its tokens with (`weir key add`); empty means `--token-file` where given, else the key in "
-     "auth_secret_file, which a runner on the control plane's own machine can read.", "runner"},
+     "What a runner or a command buys its tokens with (`weir key add`); empty means `--token-file` where given, else the "
+     "key in auth_secret_file, which a runner on the control plane's own machine can read.", "runner admin"},
     {"capacity_streams", Kind::integer, "40", "cameras",
      "How many cameras a runner takes (that of `weir up`: 1000); what the control plane says about it beats this.",
      "runner up", 1, 100000},
@@ -523,7 +523,8 @@ std::string settings_reference() {
                        limits(spec), spec.used_by, spec.sentence);
   out +=
       "\n`--db` is short for `--database-url`. \"admin\" stands for the commands that ask a control plane: `tenant`, "
-      "`site`, `camera`, `node`, `lease`, `events`, `key`, `status`; they also take `WEIR_URL` and `WEIR_TOKEN`.\n"
+      "`site`, `camera`, `zone`, `node`, `lease`, `events`, `key`, `status`; they also take `WEIR_URL` and "
+      "`WEIR_TOKEN`, a runner `WEIR_URL`.\n"
       "A secret is never shown in a log, an error or by `weir settings`.\n";
   return out;
 }

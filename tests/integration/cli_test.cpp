@@ -1,5 +1,6 @@
 // `weir` as a person at a shell meets it: exit codes, help, tables, JSON, and sentences where something is wrong.
 #include "api_talk.hpp"
+#include "cli_shell.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
 
@@ -22,114 +23,15 @@
 namespace weir::test {
 namespace {
 
-std::string file_text(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-struct Ran {
-  int code;
-  std::string out, err;
-  json::value parsed() const {
-    auto value = json::parse_text(out);
-    EXPECT_TRUE(value) << out;
-    return value ? *value : json::value();
-  }
-};
-
-std::string shell_word(const std::string& text) {
-  std::string out = "'";
-  for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-// Runs `weir` with these words in `folder`, without what the environment of the test may say.
-Ran weir(const TempDir& folder, const std::vector<std::string>& words, const std::string& environment = "") {
-  std::string out = folder.path() + "/out", err = folder.path() + "/err";
-  std::string command = fmt::format("cd {} && env -u WEIR_URL -u WEIR_TOKEN -u STATE_DIR -u CONTROL_PLANE_URL {} '{}'",
-                                    folder.path(), environment, WEIR_BINARY);
-  for (const std::string& word : words) command += " " + shell_word(word);
-  int status = std::system(fmt::format("{} >{} 2>{} </dev/null", command, out, err).c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text(out), file_text(err)};
-}
-
-// As in another terminal: what is run next is run in `folder`, and knows no other place from its environment.
-void enter(const TempDir& folder) {
-  if (::chdir(folder.path().c_str()) != 0) ::_exit(126);
-  for (const char* name : {"WEIR_URL", "WEIR_TOKEN", "STATE_DIR", "CONTROL_PLANE_URL"}) ::unsetenv(name);
-}
-
-// `weir up` in the background, in a state folder of its own; one that is not `named` is where it is without a flag.
-class Up {
- public:
-  explicit Up(const TempDir& folder, std::vector<std::string> more = {}, bool named = true)
-      : state_(folder.path() + (named ? "/state" : "/.weir")) {
-    std::string out = folder.path() + "/up.out", err = folder.path() + "/up.err";
-    std::filesystem::remove(out);  // what an earlier one said is not its word
-    more.insert(more.begin(), {WEIR_BINARY, "up", "--listen", "127.0.0.1:0"});
-    if (named) more.insert(more.end(), {"--state-dir", state_});
-    std::vector<char*> argv;
-    for (std::string& word : more) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      (void)!::freopen(out.c_str(), "w", stdout);
-      (void)!::freopen(err.c_str(), "w", stderr);
-      enter(folder);
-      ::execv(argv[0], argv.data());
-      ::_exit(127);
-    }
-    EXPECT_TRUE(eventually(30s, [&] { return file_text(out).find("Ctrl-C stops it.") != std::string::npos; }))
-        << file_text(out) << file_text(err);
-    welcome_ = file_text(out);
-  }
-  ~Up() {
-    if (pid_ > 0) ::kill(pid_, SIGKILL), ::waitpid(pid_, nullptr, 0);
-  }
-  Up(const Up&) = delete;
-  const std::string& state() const { return state_; }
-  const std::string& welcome() const { return welcome_; }
-  int interrupt() {
-    ::kill(pid_, SIGINT);
-    int status = 0;
-    EXPECT_TRUE(eventually(30s, [&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; }));
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
- private:
-  const std::string state_;
-  std::string welcome_;
-  int pid_ = -1;
-};
-
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
-
-// One sentence for a person, nothing on stdout, no trace of a program's inside.
-void expect_complaint(const Ran& ran, int code, std::string_view part) {
-  EXPECT_EQ(ran.code, code) << ran.err;
-  EXPECT_EQ(ran.out, "");
-  EXPECT_TRUE(ran.err.starts_with("weir: ")) << ran.err;
-  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
-  EXPECT_TRUE(has(ran.err, part)) << ran.err;
-  EXPECT_FALSE(has(ran.err, "terminate called") || has(ran.err, "std::")) << ran.err;
-}
-
 const std::vector<std::string> kCommands = {
     "up",          "control-plane", "runner",        "events",         "token",         "tenant add",     "tenant list",   "tenant remove",
     "site add",    "site list",     "site show",     "site budget",    "site remove",   "camera add",
     "camera list", "camera show",   "camera enable", "camera disable", "camera remove", "camera import", "camera test",
-    "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "lease list",
+    "camera set",  "camera export", "camera snapshot", "zone add",     "zone list",     "zone show",      "zone remove",
+    "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "node capacity",  "node remove",
+    "lease list",
     "lease show",  "lease revoke", "lease events",  "key add",       "key list",       "key revoke",
     "status",      "settings",      "version"};
-
-std::vector<std::string> words_of(const std::string& command) {
-  std::istringstream stream(command);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  return words;
-}
 
 TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   TempDir folder;
@@ -146,7 +48,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   // No command is missing above: the overview names the groups, and each group its commands.
   std::string overview = weir(folder, {"--help"}).out;
   size_t listed = 0;
-  for (std::string group : {"tenant", "site", "camera", "node", "lease", "key"}) {
+  for (std::string group : {"tenant", "site", "camera", "zone", "node", "lease", "key"}) {
     std::istringstream lines(weir(folder, {group, "--help"}).out);
     bool commands = false;
     for (std::string line; std::getline(lines, line);) {
@@ -159,7 +61,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
     }
     EXPECT_TRUE(has(overview, "  " + group + " ")) << group;
   }
-  EXPECT_EQ(listed, 28u);
+  EXPECT_EQ(listed, 37u);
 }
 
 TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {
@@ -167,6 +69,11 @@ TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {
   expect_complaint(weir(folder, {}), 2, "see weir --help");
   expect_complaint(weir(folder, {"nonsense"}), 2, "there is no command");
   expect_complaint(weir(folder, {"camera", "nonsense"}), 2, "see weir camera --help");
+  expect_complaint(weir(folder, {"camera", "update", "--help"}), 2, "the nearest: weir camera set");
+  expect_complaint(weir(folder, {"camera", "set", "cam-1", "max_fsp=4"}), 2, "the nearest: max_fps");
+  expect_complaint(weir(folder, {"camera", "set", "cam-1"}), 2, "KEY=VALUE");
+  expect_complaint(weir(folder, {"zone", "add", "cam-1", "--polygon", "1,2 3"}), 2, "\"3\" is not a corner");
+  expect_complaint(weir(folder, {"node", "capacity", "r", "many"}), 2, "or auto");
   expect_complaint(weir(folder, {"camera", "show"}), 2, "camera show --help");
   expect_complaint(weir(folder, {"camera", "list", "--colour"}), 2, "--colour");
   expect_complaint(weir(folder, {"camera", "add", "--tenant", "t", "--site", "s", "rtsp://c.example/1"}), 2, "--id");
@@ -292,30 +199,6 @@ TEST(Cli, Helpers_PointToTheirOwnHelp) {
 
 // ---- with a running control plane ----
 
-class CliUp : public testing::Test {
- protected:
-  CliUp() : up(folder) {}
-  Ran run(const std::string& command, std::vector<std::string> more = {}) {
-    std::vector<std::string> words = words_of(command);
-    words.insert(words.end(), more.begin(), more.end());
-    words.insert(words.end(), {"--state-dir", up.state()});
-    return weir(folder, words);
-  }
-  // Runs it, wants success, and returns what was printed.
-  std::string done(const std::string& command, std::vector<std::string> more = {}) {
-    Ran ran = run(command, std::move(more));
-    EXPECT_EQ(ran.code, 0) << command << ": " << ran.err;
-    return ran.out;
-  }
-  json::value as_json(const std::string& command) {
-    Ran ran = run(command, {"--json"});
-    EXPECT_EQ(ran.code, 0) << command << ": " << ran.err;
-    return ran.parsed();
-  }
-  TempDir folder;
-  Up up;
-};
-
 TEST_F(CliUp, EmptyStates_SayWhatToDoNext) {
   EXPECT_TRUE(has(done("tenant list"), "no tenants yet; add one with: weir tenant add"));
   EXPECT_TRUE(has(done("site list"), "no sites yet"));
@@ -429,6 +312,13 @@ TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
     EXPECT_EQ(as_json("node show runner-1").at("drain_mode").as_string(), mode);
   }
   expect_complaint(run("node cordon nobody"), 1, "runner");
+  EXPECT_EQ(done("node capacity runner-1 3"),
+            "runner-1 takes up to 3 cameras, whatever it says of itself; end that with: weir node capacity runner-1 auto\n");
+  EXPECT_TRUE(has(done("node list"), "3 pinned"));
+  EXPECT_EQ(as_json("node show runner-1").at("capacity_pinned"), json::value(true));
+  EXPECT_EQ(done("node capacity runner-1 auto"), "runner-1 takes as many cameras as it says of itself: 5\n");
+  EXPECT_EQ(as_json("node show runner-1").at("capacity_pinned"), json::value(false));
+  expect_complaint(run("node remove runner-1"), 1, "runner-1 still has 1 camera: move them first with: weir node drain runner-1");
 
   EXPECT_TRUE(has(done("lease list"), "runner-1"));
   EXPECT_EQ(done("lease list --runner nobody"), "this runner holds no lease\n");
@@ -466,6 +356,11 @@ TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
   EXPECT_EQ(seen.at("leases_held").to_number<int>(), 0);
   EXPECT_EQ(seen.at("cameras_pending").to_number<int>(), 1);
   EXPECT_EQ(seen.at("not_streaming").at(0).at("camera_uuid").as_string(), "cam-1");
+  Ran removed = run("node remove runner-1");
+  EXPECT_EQ(removed.out, "removed node runner-1\n") << removed.err;
+  expect_complaint(run("node show runner-1"), 1, "runner");
+  expect_complaint(run("camera snapshot cam-1 now.jpg"), 1, "no runner holds camera cam-1 now");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/now.jpg"));
 }
 
 TEST(Cli, Follower_OutlivesARestartOfUp) {
