@@ -1,4 +1,5 @@
 #include "admin.hpp"
+#include "budget_advice.hpp"
 #include "camera_import.hpp"
 #include "camera_keys.hpp"
 #include "files.hpp"
@@ -71,6 +72,10 @@ Result<json::object> body_of(const Arguments& arguments) {
   return body;
 }
 
+void warn_of_budgets(Api& api, const std::set<std::string>& sites) {
+  for (const std::string& warning : budget_warnings(api, sites)) complain("warning: " + warning);
+}
+
 Result<int> camera_add(const Arguments& arguments) {
   if (arguments.has("url-file") && arguments.has("<camera_url>"))
     return usage_error("give the camera's URL once, as an argument or with --url-file; see weir camera add --help");
@@ -83,6 +88,7 @@ Result<int> camera_add(const Arguments& arguments) {
   note_shown_password(arguments.text("<camera_url>"));
   TRY(api, Api::connect(arguments));
   TRY(answer, add_camera(api, body, arguments.has("create")));
+  warn_of_budgets(api, {cell(answer, "site_id")});
   return done(arguments, without_credentials(answer), fmt::format("added camera {}", cell(answer, "camera_uuid")));
 }
 
@@ -222,6 +228,7 @@ Result<int> camera_import(const Arguments& arguments) {
                             {"failed", counts.failed},
                             {"not_tried", counts.not_tried}});
   else print_line(counts_text(counts));
+  warn_of_budgets(api, sites_in(lines));
   return counts.failed == 0 ? 0 : 1;
 }
 

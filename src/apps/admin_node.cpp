@@ -18,6 +18,12 @@ std::string capacity_text(const json::value& node) {
   return cell(node, "capacity_streams") + (is_pinned(node) ? " pinned" : "");
 }
 
+// How many of its cameras are looked at less often than wanted, as it said last.
+std::string cameras_behind(const json::value& node) {
+  const json::value* heartbeat = node.is_object() ? node.get_object().if_contains("heartbeat") : nullptr;
+  return heartbeat == nullptr ? "-" : cell(*heartbeat, "cameras_behind");
+}
+
 Result<int> node_list(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   TRY(items, api.list("/v1/runners"));
@@ -29,10 +35,10 @@ Result<int> node_list(const Arguments& arguments) {
     print_line("no nodes yet; a runner appears here when it registers");
     return 0;
   }
-  Table table({"NODE", "STATUS", "CORDONED", "DRAIN", "LEASES", "CAPACITY", "HOST", "VERSION", "LAST HEARTBEAT"});
+  Table table({"NODE", "STATUS", "CORDONED", "DRAIN", "LEASES", "CAPACITY", "BEHIND", "HOST", "VERSION", "LAST HEARTBEAT"});
   for (const auto& item : items)
     table.add({cell(item, "runner_id"), cell(item, "status"), cell(item, "cordoned"), cell(item, "drain_mode"),
-               cell(item, "leases_held"), capacity_text(item), cell(item, "host"),
+               cell(item, "leases_held"), capacity_text(item), cameras_behind(item), cell(item, "host"),
                cell(item, "deployment_version"), cell(item, "last_heartbeat")});
   print(table.text());
   return 0;

@@ -1,5 +1,6 @@
 #include "admin.hpp"
 #include "api.hpp"
+#include "budget_advice.hpp"
 #include "print.hpp"
 
 namespace weir::apps {
@@ -89,7 +90,10 @@ Result<int> site_budget(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   std::string target = route("/v1/sites", arguments.text("<site>"), "/budget");
   TRY(present, api.get(target));
-  if (body.empty()) return show(arguments, present);
+  if (body.empty()) {
+    for (const std::string& warning : budget_warnings(api, {arguments.text("<site>")})) complain("warning: " + warning);
+    return show(arguments, present);
+  }
   // What was not given stays as it is.
   for (auto field : {"capacity", "refill_rate"})
     if (const auto* v = present.is_object() ? present.get_object().if_contains(field) : nullptr;

@@ -1,5 +1,6 @@
 #include "up.hpp"
 
+#include "budget_advice.hpp"
 #include "camera_import.hpp"
 #include "demo.hpp"
 #include "files.hpp"
@@ -109,6 +110,7 @@ class CameraLoading {
       return !stop_;
     });
     screen_.say(fmt::format("cameras from {}: {}", file_, counts_text(counts)));
+    for (const std::string& warning : budget_warnings(*api, sites_in(lines_))) screen_.say(harmless("warning: " + warning));
   }
 
   // Constant after construction.

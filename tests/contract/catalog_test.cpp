@@ -45,6 +45,17 @@ TEST_P(CatalogContract, Sites_BelongToATenant) {
   EXPECT_EQ(run(c().remove_site(s2, t1)).error().code, Errc::not_found);
 }
 
+TEST_P(CatalogContract, ASitesEnabledCameras_AreCounted) {
+  EXPECT_EQ(*run(c().count_cameras(s2, {})), 0);
+  for (const char* id : {"count-1", "count-2"}) ASSERT_TRUE(run(c().add_camera(camera_config(CameraId::trusted(id), "t2", "s2"))));
+  auto off = camera_config(CameraId::trusted("count-3"), "t2", "s2");
+  off.enabled = false;
+  ASSERT_TRUE(run(c().add_camera(off)));
+  EXPECT_EQ(*run(c().count_cameras(s2, {})), 2);
+  EXPECT_EQ(*run(c().count_cameras(s2, t2)), 2);
+  EXPECT_EQ(*run(c().count_cameras(s2, t1)), 0);
+}
+
 TEST_P(CatalogContract, Budget_IsSet_AndCutToItsCapacity) {
   auto site = run(c().set_budget(s2, t2, 3, 120, {}));
   ASSERT_TRUE(site);

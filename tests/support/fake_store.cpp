@@ -278,6 +278,12 @@ Async<Site> FakeStore::show_site(SiteId id, TenantId tenant) {
   site.budget = bucket::refilled(site.budget, now());
   co_return site;
 }
+Async<int> FakeStore::count_cameras(SiteId id, TenantId tenant) {
+  co_return static_cast<int>(std::ranges::count_if(rows_.cameras, [&](const auto& each) {
+    const camera::Config& config = each.second.config;
+    return config.site == id && config.enabled && !foreign(tenant, config.tenant);
+  }));
+}
 Async<Nothing> FakeStore::remove_site(SiteId id, TenantId tenant) {
   auto at = rows_.sites.find(id);
   if (at == rows_.sites.end() || foreign(tenant, at->second.tenant)) co_return no_such("site", "site_id");

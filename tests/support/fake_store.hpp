@@ -74,6 +74,7 @@ class FakeStore final : public LeaseStore, public Catalog, public EventLog, publ
   Async<Site> add_site(Site site) override;
   Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) override;
   Async<Site> show_site(SiteId id, TenantId tenant) override;
+  Async<int> count_cameras(SiteId id, TenantId tenant) override;
   Async<Nothing> remove_site(SiteId id, TenantId tenant) override;
   Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
                          std::optional<double> tokens) override;

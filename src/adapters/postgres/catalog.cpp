@@ -121,6 +121,14 @@ Result<Site> show_site(Connection& c, const SiteId& id, const TenantId& tenant) 
   return site_row(rows, 0);
 }
 
+int count_cameras(Connection& c, const SiteId& id, const TenantId& tenant) {
+  Rows rows = c.query(
+      "SELECT count(*) FROM sites s JOIN cameras c ON c.tenant_id = s.tenant_id AND c.site_id = s.site_id"
+      " WHERE s.site_id = $1::text AND ($2::text = '' OR s.tenant_id = $2) AND c.enabled",
+      Params() << id << tenant);
+  return static_cast<int>(rows.integer(0, 0));
+}
+
 Result<Nothing> remove_site(Connection& c, const SiteId& id, const TenantId& tenant) {
   TRY(site, show_site(c, id, tenant));
   Rows rows = c.query(

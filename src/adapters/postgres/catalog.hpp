@@ -14,6 +14,7 @@ Result<Nothing> remove_tenant(Connection& c, const TenantId& id);
 Result<Site> add_site(Connection& c, Site site);
 std::vector<Site> list_sites(Connection& c, const TenantId& tenant, const SiteId& after, int limit);
 Result<Site> show_site(Connection& c, const SiteId& id, const TenantId& tenant);
+int count_cameras(Connection& c, const SiteId& id, const TenantId& tenant);
 Result<Nothing> remove_site(Connection& c, const SiteId& id, const TenantId& tenant);
 Result<Site> set_budget(Connection& c, const SiteId& id, const TenantId& tenant, double capacity,
                         double refill_per_min, std::optional<double> tokens);

@@ -184,6 +184,9 @@ Async<std::vector<Site>> PostgresStore::list_sites(TenantId tenant, SiteId after
 Async<Site> PostgresStore::show_site(SiteId id, TenantId tenant) {
   return state_->call<Site>([=](C& c) { return postgres::show_site(c, id, tenant); });
 }
+Async<int> PostgresStore::count_cameras(SiteId id, TenantId tenant) {
+  return state_->call<int>([=](C& c) -> Result<int> { return postgres::count_cameras(c, id, tenant); });
+}
 Async<Nothing> PostgresStore::remove_site(SiteId id, TenantId tenant) {
   return state_->call<Nothing>([=](C& c) { return postgres::remove_site(c, id, tenant); });
 }

@@ -54,6 +54,15 @@ Result<Site> Core::Reader::show_site(const SiteId& id, const TenantId& tenant, L
   return site_row(q, now);
 }
 
+int Core::Reader::count_cameras(const SiteId& id, const TenantId& tenant) {
+  Query q = db_->query(
+      "SELECT count(*) FROM sites s JOIN cameras c ON c.tenant_id = s.tenant_id AND c.site_id = s.site_id "
+      "WHERE s.site_id = ?1 AND (?2 = '' OR s.tenant_id = ?2) AND c.enabled = 1");
+  q << id << tenant;
+  q.next();
+  return static_cast<int>(q.integer(0));
+}
+
 Result<std::vector<CameraRecord>> Core::Reader::list_cameras(const CameraFilter& filter) {
   Query q = db_->query(
       "SELECT " WEIR_CAMERA_COLUMNS " FROM cameras WHERE camera_uuid > ?1 AND (?2 = '' OR tenant_id = ?2) "

@@ -325,6 +325,9 @@ Async<std::vector<Site>> SqliteStore::list_sites(TenantId tenant, SiteId after, 
 Async<Site> SqliteStore::show_site(SiteId id, TenantId tenant) {
   return state_->read<Site>([=, this](Core::Reader& r) { return r.show_site(id, tenant, state_->times().first); });
 }
+Async<int> SqliteStore::count_cameras(SiteId id, TenantId tenant) {
+  return state_->read<int>([=](Core::Reader& r) -> Result<int> { return r.count_cameras(id, tenant); });
+}
 Async<Nothing> SqliteStore::remove_site(SiteId id, TenantId tenant) {
   return state_->write<Nothing>([=](Core& c) { return c.remove_site(id, tenant); });
 }

@@ -111,6 +111,7 @@ MeteredCatalog::MeteredCatalog(Catalog& inner, net::Metrics& metrics, Clock& clo
       add_site_(metrics, clock, "add_site"),
       list_sites_(metrics, clock, "list_sites"),
       show_site_(metrics, clock, "show_site"),
+      count_cameras_(metrics, clock, "count_cameras"),
       remove_site_(metrics, clock, "remove_site"),
       set_budget_(metrics, clock, "set_budget"),
       add_camera_(metrics, clock, "add_camera"),
@@ -142,6 +143,9 @@ Catalog::Async<std::vector<Site>> MeteredCatalog::list_sites(TenantId tenant, Si
 }
 Catalog::Async<Site> MeteredCatalog::show_site(SiteId id, TenantId tenant) {
   return show_site_.time(inner_.show_site(std::move(id), std::move(tenant)));
+}
+Catalog::Async<int> MeteredCatalog::count_cameras(SiteId id, TenantId tenant) {
+  return count_cameras_.time(inner_.count_cameras(std::move(id), std::move(tenant)));
 }
 Catalog::Async<Nothing> MeteredCatalog::remove_site(SiteId id, TenantId tenant) {
   return remove_site_.time(inner_.remove_site(std::move(id), std::move(tenant)));

@@ -102,6 +102,7 @@ class ScriptedStore final : public LeaseStore, public Catalog, public EventLog {
   Answer<Site> show_site(SiteId id, TenantId tenant) override {
     co_return up ? Result<Site>(Site{id, tenant, "", {}}) : missing<Site>();
   }
+  Answer<int> count_cameras(SiteId, TenantId) override { co_return up ? Result<int>(0) : missing<int>(); }
   Answer<Nothing> remove_site(SiteId, TenantId) override { co_return missing<Nothing>(); }
   Answer<Site> set_budget(SiteId, TenantId, double, double, std::optional<double>) override {
     co_return missing<Site>();

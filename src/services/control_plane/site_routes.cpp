@@ -134,7 +134,10 @@ Reply show_site(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<SiteId>(request));
   TenantId tenant = caller.tenant;
   CO_TRY(site, co_await plane.catalog.show_site(std::move(id), std::move(tenant)));
-  co_return net::Response::json(write_site(site));
+  json::object out = write_site(site);
+  CO_TRY(cameras, co_await plane.catalog.count_cameras(std::move(site.id), std::move(site.tenant)));
+  out["cameras_enabled"] = cameras;
+  co_return net::Response::json(out);
 }
 
 Reply remove_site(Plane& plane, net::Request& request, const Caller& caller) {

@@ -146,6 +146,7 @@ class Catalog {
   virtual Async<Site> add_site(Site site) = 0;
   virtual Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) = 0;
   virtual Async<Site> show_site(SiteId id, TenantId tenant) = 0;
+  virtual Async<int> count_cameras(SiteId id, TenantId tenant) = 0;    // those of the site that are enabled
   virtual Async<Nothing> remove_site(SiteId id, TenantId tenant) = 0;  // only an empty one
   // Capacity and rate; tokens when given, else the present ones, cut to the new capacity.
   virtual Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,

@@ -108,6 +108,7 @@ class Core::Reader {
   std::vector<Tenant> list_tenants(const TenantId& only, const TenantId& after, int limit);
   std::vector<Site> list_sites(const TenantId& tenant, const SiteId& after, int limit, LeaseTime now);
   Result<Site> show_site(const SiteId& id, const TenantId& tenant, LeaseTime now);
+  int count_cameras(const SiteId& id, const TenantId& tenant);
   Result<std::vector<CameraRecord>> list_cameras(const CameraFilter& filter);
   Result<CameraRecord> show_camera(const CameraId& id, const TenantId& tenant);
   std::vector<Runner> list_runners(const TenantId& tenant, const RunnerId& after, int limit, LeaseTime now,

@@ -90,6 +90,7 @@ class MeteredCatalog final : public Catalog {
   Async<Site> add_site(Site site) override;
   Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) override;
   Async<Site> show_site(SiteId id, TenantId tenant) override;
+  Async<int> count_cameras(SiteId id, TenantId tenant) override;
   Async<Nothing> remove_site(SiteId id, TenantId tenant) override;
   Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
                          std::optional<double> tokens) override;
@@ -108,7 +109,7 @@ class MeteredCatalog final : public Catalog {
 
  private:
   Catalog& inner_;
-  Stopwatch ping_, add_tenant_, list_tenants_, remove_tenant_, add_site_, list_sites_, show_site_, remove_site_,
+  Stopwatch ping_, add_tenant_, list_tenants_, remove_tenant_, add_site_, list_sites_, show_site_, count_cameras_, remove_site_,
       set_budget_, add_camera_, list_cameras_, show_camera_, edit_camera_, remove_camera_, count_crash_,
       register_runner_, heartbeat_, list_runners_, show_runner_, change_runner_, remove_runner_;
 };
