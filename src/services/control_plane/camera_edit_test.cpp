@@ -154,6 +154,8 @@ TEST(ControlPlaneRunnerBodies, Change_SaysSomethingKnown) {
   for (const char* wrong : {"{}", "[]", R"({"cordon":true})", R"({"drain_mode":"gentle"})", R"({"cordoned":null})"})
     EXPECT_FALSE(read_runner_change(*json::parse_text(wrong))) << wrong;
   EXPECT_TRUE(read_runner_change(*json::parse_text(R"({"capacity_streams":1})")));
+  EXPECT_FALSE(read_runner_change(*json::parse_text(R"({"capacity_streams":1})"))->unpin);
+  EXPECT_TRUE(read_runner_change(*json::parse_text(R"({"capacity_streams":null})"))->unpin);
   auto none = read_runner_change(*json::parse_text(R"({"capacity_streams":0})"));
   ASSERT_FALSE(none) << "a runner would take no notice, and others would count it as full";
   EXPECT_EQ(none.error().details.at("field").as_string(), "capacity_streams");

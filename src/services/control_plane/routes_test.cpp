@@ -47,6 +47,8 @@ const Expected kRoutes[] = {
     {Method::patch, "/v1/cameras/{camera_uuid}", "a"},
     {Method::del, "/v1/cameras/{camera_uuid}", "a"},
     {Method::post, "/v1/cameras/{camera_uuid}/crashes", "ar"},
+    {Method::get, "/v1/cameras/{camera_uuid}/snapshot.jpg", "av"},
+    {Method::put, "/v1/cameras/{camera_uuid}/snapshot", "ar"},
     {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras", "arv"},
     {Method::post, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras", "a"},
     {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/cameras/{camera_uuid}", "arv"},
