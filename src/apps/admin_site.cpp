@@ -45,8 +45,14 @@ Result<int> site_add(const Arguments& arguments) {
   if (capacity) body["capacity"] = *capacity;
   if (refill) body["refill_rate"] = *refill;
   TRY(api, Api::connect(arguments));
-  TRY(answer, api.send(Method::post, "/v1/sites", body));
-  return done(arguments, answer, fmt::format("added site {}", id));
+  auto answer = api.send(Method::post, "/v1/sites", body);
+  if (!answer && answer.error().reason == "tenant_not_found") {
+    Error missing = answer.error();
+    missing.message = fmt::format("there is no tenant {0}: add it with: weir tenant add {0}", arguments.text("tenant"));
+    return missing;
+  }
+  if (!answer) return answer.error();
+  return done(arguments, *answer, fmt::format("added site {}", id));
 }
 
 Result<int> site_list(const Arguments& arguments) {

@@ -24,7 +24,7 @@ const json::object& full_camera() {
     c.crop.emplace();
     c.snapshot = camera::Snapshot{.url = Secret("http://camera.example/")};
     json::object out = camera::write_config(c, camera::Credentials::shown);
-    for (const char* other : {"camera_uuid", "tenant_id", "site_id", "zones"}) out.erase(other);
+    for (const char* other : {"camera_uuid", "tenant_id", "site_id", "zones"}) out.stable_erase(other);
     return out;
   }();
   return full;

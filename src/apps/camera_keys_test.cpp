@@ -33,6 +33,13 @@ TEST(CameraKeys, NothingAfterTheSign_PutsTheDefaultBack) {
   EXPECT_EQ(changed({"allow_labels=", "crop="}), R"({"allow_labels":null,"crop":null})");
 }
 
+TEST(CameraKeys, StandInTheOrderOfTheConfiguration) {
+  std::vector<std::string> keys = camera_keys();
+  ASSERT_EQ(keys.size(), 27u);
+  EXPECT_EQ(keys.front(), "name");
+  EXPECT_EQ(keys.back(), "model.name");
+}
+
 TEST(CameraKeys, WrongUse_NamesTheKey_AndWhatIsAllowed) {
   EXPECT_TRUE(changed({"max_fsp=4"}).starts_with("a camera has no field \"max_fsp\" (the nearest: max_fps); there are: "));
   EXPECT_EQ(changed({"max_fps=fast"}), "max_fps must be a number");

@@ -225,6 +225,7 @@ TEST_F(CliUp, PlacesAndCameras_AreManaged) {
   EXPECT_EQ(done("tenant add t-01", {"--name", "First tenant"}), "added tenant t-01\n");
   expect_complaint(run("tenant add t-01"), 1, "taken");
   EXPECT_TRUE(has(done("tenant list"), "First tenant"));
+  expect_complaint(run("site add site-A --tenant nobody"), 1, "there is no tenant nobody: add it with: weir tenant add nobody");
   EXPECT_EQ(done("site add site-A --tenant t-01 --capacity 4 --refill-rate 30"), "added site site-A\n");
   EXPECT_TRUE(has(done("site show site-A"), "t-01"));
   EXPECT_EQ(as_json("site budget site-A").at("capacity").to_number<int>(), 4);

@@ -85,6 +85,7 @@ void Announcer::snapshot_wanted(const lease::LeaseRow& held, std::string_view re
                        {"tenant_id", held.tenant.str()},
                        {"site_id", held.site.str()},
                        {"runner_id", held.owner.runner.str()},
+                       {"boot_id", held.owner.boot.str()},
                        {"request_id", request}};
   add(held.tenant, event::camera_key("snapshot_wanted", {held.tenant, held.site, held.camera}), fresh_id(),
       std::move(payload));

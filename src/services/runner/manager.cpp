@@ -436,7 +436,8 @@ void Manager::hear(const DeliveredEvent& event) {
   };
   if (wanted) {
     bool busy = pictures_under_way_ == kPicturesMax;  // whoever waits asks again
-    if (text("runner_id") == owner_.runner.str() && !busy)
+    bool mine = text("runner_id") == owner_.runner.str() && text("boot_id") == owner_.boot.str();
+    if (mine && !busy)
       spawn(send_picture(CameraId::trusted(text("camera_uuid")), text("request_id")), "picture");
     return;
   }
