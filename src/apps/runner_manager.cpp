@@ -173,8 +173,11 @@ Status ManagerProcess::open_spool() {
 Status ManagerProcess::listen() {
   runner::add_endpoints(router_, *manager_, metrics_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
-  return server_->listen_from(settings_.text("prom_manager_host"),
-                              static_cast<int>(settings_.integer("prom_manager_port")));
+  Status listening = server_->listen_down_from(settings_.text("prom_manager_host"),
+                                               static_cast<int>(settings_.integer("prom_manager_port")));
+  if (listening || listening.error().reason != "address_in_use") return listening;
+  return Error{Errc::conflict, "address_in_use",
+               listening.error().message + "; give this runner a --prom-manager-port of its own"};
 }
 
 void ManagerProcess::hear(int signal) {

@@ -137,7 +137,8 @@ constexpr SettingSpec kTable[] = {
     {"max_cameras_per_worker", Kind::integer, "16", "cameras", "An upper bound on target_streams_per_shard.",
      "runner up", 1, 1000},
     {"prom_manager_port", Kind::integer, "9107", "port",
-     "Where a runner serves metrics and health; the next free port above it where it is taken, any free one for 0.",
+     "Where a runner serves metrics and health; the next free one of the six ports below it where it is taken (workers "
+     "look above), any free one for 0.",
      "runner up", 0, 65535},
     {"prom_manager_host", Kind::text, "127.0.0.1", "address", "The address that goes with prom_manager_port.",
      "runner up"},

@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 namespace {
 constexpr size_t kRefusalsMax = 64;         // connections above the limit that are told so at the same time
 constexpr Duration kAcceptPause = 50ms;     // after running out of descriptors
-constexpr int kPortsTried = 64;
+constexpr int kPortsTried = 64, kPortsTriedDown = 7;
 constexpr Duration kSweepMax = 1s, kSweepMin = 10ms;
 constexpr Duration kGraceMax = 24h;         // "for ever" must not overflow
 
@@ -116,6 +116,15 @@ Status HttpServer::listen_from(std::string_view host, int port) {
   for (int next = port + 1; !tried && port != 0 && next < std::min(port + kPortsTried, 65536); ++next)
     tried = listen(fmt::format("{}:{}", host, next));
   return tried;
+}
+
+Status HttpServer::listen_down_from(std::string_view host, int port) {
+  Status tried = listen(fmt::format("{}:{}", host, port));
+  int last = std::max(port - kPortsTriedDown + 1, 1);
+  for (int next = port - 1; !tried && next >= last; --next) tried = listen(fmt::format("{}:{}", host, next));
+  if (tried || tried.error().reason != "address_in_use") return tried;
+  return Error{Errc::conflict, "address_in_use",
+               fmt::format("cannot listen on {}: the ports from {} down to {} are all in use", host, port, last)};
 }
 
 std::string HttpServer::address() const {

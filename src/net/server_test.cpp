@@ -2,6 +2,7 @@
 #include "weir/net/server.hpp"
 
 #include "server_testing.hpp"
+#include "weir/net/addressee.hpp"
 
 #include <gtest/gtest.h>
 
@@ -263,6 +264,41 @@ TEST(HttpServerListen, ProblemsAreSentences) {
     EXPECT_EQ(refused.error().reason, "bad_address") << bad;
   }
   EXPECT_EQ(server.address(), "");
+}
+
+// Runners look downwards and workers upwards, so that none takes a port at which the other was known.
+TEST(HttpServerListen, Downwards_TakesAtMostSevenPorts_AndNoneAbove) {
+  Usual running;
+  asio::io_context io;
+  RealClock clock;
+  Router router;
+  std::vector<std::unique_ptr<HttpServer>> servers;
+  Status listening = ok();
+  for (int last = running.port(); listening; ) {
+    servers.push_back(std::make_unique<HttpServer>(io, clock, router, ServerLimits{}));
+    listening = servers.back()->listen_down_from("127.0.0.1", running.port());
+    if (!listening) break;
+    int port = std::stoi(servers.back()->address().substr(std::string_view("127.0.0.1:").size()));
+    EXPECT_LT(port, last);
+    EXPECT_GT(port, running.port() - 7);
+    last = port;
+  }
+  EXPECT_EQ(listening.error().reason, "address_in_use");
+  EXPECT_TRUE(has(listening.error().message, fmt::format("from {} down to {}", running.port(), running.port() - 6)))
+      << listening.error().message;
+  HttpServer any(io, clock, router, {});
+  EXPECT_TRUE(any.listen_down_from("127.0.0.1", 0));
+}
+
+TEST(Addressee, WhoIsNamed_IsAnsweredByThatOneAlone) {
+  Request request;
+  EXPECT_TRUE(meant_for(request, "edge-1")) << "nobody was named";
+  request.query["runner_id"] = "edge-1";
+  EXPECT_TRUE(meant_for(request, "edge-1"));
+  auto refused = meant_for(request, "edge-2");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(http_status(refused.error().code), 404);
+  EXPECT_EQ(refused.error().message, "this is runner edge-2, not edge-1");
 }
 
 TEST(HttpServerListen, Ipv6_AndIpv4_OnOneServer) {

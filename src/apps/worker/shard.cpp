@@ -236,6 +236,7 @@ Status ShardProcess::start() {
   endpoints_.emplace(worker::Endpoints{
       .worker = *worker_,
       .metrics = metrics_,
+      .runner = shard_.runner,
       .token = token,
       .drain = [this] { begin_drain("asked to drain", 0); },
       .terminate = [] { std::thread([] { ::usleep(50'000); ::_exit(0); }).detach(); },

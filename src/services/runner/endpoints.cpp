@@ -1,5 +1,7 @@
 #include "weir/runner/endpoints.hpp"
 
+#include "weir/net/addressee.hpp"
+
 namespace weir::runner {
 
 namespace asio = boost::asio;
@@ -9,11 +11,13 @@ namespace {
 
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
-// Prometheus asks under the name it was given, and is sent to where it asked.
+// Prometheus asks under the name it was given, and is sent to where it asked. It says on each visit which runner it
+// means (`__param_runner_id` becomes ?runner_id=), because another one may answer at this address one day.
 json::array discovered(const Manager& manager, const std::string& host) {
   json::array out;
   auto target = [&](std::string path, json::object labels) {
     labels["__metrics_path__"] = std::move(path);
+    labels["__param_runner_id"] = labels["runner_id"] = manager.id().str();
     out.push_back(json::object{{"targets", json::array{json::value(host)}}, {"labels", std::move(labels)}});
   };
   target("/metrics", {{"job", "weir-runner"}});
@@ -26,6 +30,14 @@ json::array discovered(const Manager& manager, const std::string& host) {
 
 void add_endpoints(net::Router& router, Manager& manager, net::Metrics& metrics) {
   using Answer = asio::awaitable<net::Response>;
+  // For pages that Prometheus reads: what names another runner is refused.
+  auto add_own = [&](std::string_view path, std::function<Answer(net::Request&)> answer) {
+    router.add(Method::get, path, [&manager, answer = std::move(answer)](net::Request& request) -> Answer {
+      if (auto meant = net::meant_for(request, manager.id().str()); !meant)
+        co_return net::Response::failure(meant.error());
+      co_return co_await answer(request);
+    });
+  };
   router.add(Method::get, "/healthz", [](net::Request&) -> Answer {
     co_return net::Response::json(json::object{{"status", "ok"}});
   });
@@ -35,17 +47,17 @@ void add_endpoints(net::Router& router, Manager& manager, net::Metrics& metrics)
     if (!ready) body["reason"] = "the control plane has not answered yet";
     co_return net::Response::json(body, ready ? 200 : 503);
   });
-  router.add(Method::get, "/metrics", [&metrics](net::Request&) -> Answer {
+  add_own("/metrics", [&metrics](net::Request&) -> Answer {
     co_return net::Response::text(metrics.text(), 200, kMetricsType);
   });
   router.add(Method::get, "/state", [&manager](net::Request&) -> Answer {
     co_return net::Response::json(manager.state());
   });
-  router.add(Method::get, "/sd/prometheus", [&manager](net::Request& request) -> Answer {
+  add_own("/sd/prometheus", [&manager](net::Request& request) -> Answer {
     co_return net::Response::text(json::to_text(discovered(manager, std::string(request.header("host")))), 200,
                                   "application/json");
   });
-  router.add(Method::get, "/workers/{shard}/metrics", [&manager](net::Request& request) -> Answer {
+  add_own("/workers/{shard}/metrics", [&manager](net::Request& request) -> Answer {
     auto answer = co_await manager.ask_worker(request.param("shard"), "/metrics");
     if (!answer) co_return net::Response::failure(answer.error());
     co_return net::Response::text(std::move(answer->body), answer->status, kMetricsType);

@@ -1,6 +1,7 @@
 #include "weir/worker/endpoints.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/net/addressee.hpp"
 
 namespace weir::worker {
 
@@ -70,7 +71,8 @@ Reply ready(Endpoints& e, net::Request&) {
   co_return net::Response::json(body, r.ready ? 200 : 503);
 }
 
-Reply metrics(Endpoints& e, net::Request&) {
+Reply metrics(Endpoints& e, net::Request& request) {
+  if (auto meant = net::meant_for(request, e.runner.str()); !meant) co_return meant.error();
   co_return net::Response::text(e.metrics.text(), 200, "text/plain; version=0.0.4; charset=utf-8");
 }
 

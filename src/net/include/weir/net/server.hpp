@@ -45,6 +45,9 @@ class HttpServer {
   Status listen(std::string_view address);
   // The first of 64 ports from `port` on that nobody else listens on; any free one for 0.
   Status listen_from(std::string_view host, int port);
+  // The first of 7 ports from `port` downwards that nobody else listens on; any free one for 0. From 9107 that ends at
+  // 9101, above the port of Prometheus' node exporter.
+  Status listen_down_from(std::string_view host, int port);
   // The address really bound, "127.0.0.1:43121".
   std::string address() const;
   size_t connections() const;

@@ -1,7 +1,8 @@
 // The runner's endpoints: health, metrics (its own and its workers'), service discovery, and its state for a person.
 //
 // Nobody dials a worker from outside: `/workers/{shard}/metrics` is the worker's page by way of the runner, and
-// `/sd/prometheus` lists these pages for Prometheus' HTTP service discovery. Nothing here is secret. Loop thread only.
+// `/sd/prometheus` lists these pages for Prometheus' HTTP service discovery. These pages refuse a request that names
+// another runner (`?runner_id=`). Nothing here is secret. Loop thread only.
 #pragma once
 
 #include "weir/net/metrics.hpp"

@@ -64,6 +64,7 @@ class Manager {
   void change(const Policy& times, std::string control_plane_url);
 
   bool registered() const { return registered_; }
+  const RunnerId& id() const { return owner_.runner; }
   Summary summary() const { return brain_.summary(); }
   // Everything about its cameras and workers, for a person.
   json::object state() const;
@@ -114,6 +115,7 @@ class Manager {
   boost::asio::awaitable<void> send_picture(CameraId camera, std::string request);
   void hear(const RunnerFlags& flags);
   void record(const Note& note);
+  net::Counter& counted(const std::string& event);
   void measure();
   // What a person who asks for the state of the fleet is told of this runner's cameras that do not stream.
   static json::array waiting(const Summary& summary);

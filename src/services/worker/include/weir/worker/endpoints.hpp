@@ -12,6 +12,7 @@ namespace weir::worker {
 struct Endpoints {
   Worker& worker;
   net::Metrics& metrics;
+  RunnerId runner;                            // whose worker this is: metrics asked of another one are refused
   Secret token;
   std::function<void()> drain;                // begins a graceful stop; returns at once
   std::function<void()> terminate;            // ends the process
