@@ -53,7 +53,10 @@ Manager::Manager(asio::io_context& io, Clock& clock, ControlPlane& plane, EventB
       brain_(settings_.policy, owner_.boot, owner_.runner, random_seed()),
       time_(io),
       cameras_due_(io),
-      ended_(io) {}
+      ended_(io) {
+  // Prometheus sees a counter rise only from a number that it has read before: what alerts watch begins at 0.
+  for (const char* event : {"worker.crashed", "camera.alone"}) counted(event);
+}
 
 Manager::~Manager() = default;
 
@@ -96,13 +99,17 @@ void Manager::perform(Action action) {
   }
 }
 
+net::Counter& Manager::counted(const std::string& event) {
+  return metrics_.counter("weir_runner_events_total", "What the runner decided, by kind", {{"event", event}});
+}
+
 void Manager::record(const Note& note) {
   auto worker = workers_.find(note.worker);
   log::Entry(note.warning ? log::Level::warn : log::Level::info, note.event, note.text)
       .with("camera_uuid", note.camera)
       .with("shard_id", worker == workers_.end() ? std::string() : worker->second->shard)
       .with("pid", worker == workers_.end() ? 0 : worker->second->pid());
-  metrics_.counter("weir_runner_events_total", "What the runner decided, by kind", {{"event", note.event}}).add();
+  counted(note.event).add();
   // For whoever looks at it now: the screen shows these above its table.
   if (!note.warning && !note.event.starts_with("rollout.") && !note.event.starts_with("runner.")) return;
   happened_.push_back({{"ts", to_iso(clock_.wall())}, {"event", note.event}, {"text", note.text},
