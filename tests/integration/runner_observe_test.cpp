@@ -1,5 +1,5 @@
 // What a runner tells the outside world: heartbeats, summaries, metrics of its own and of its workers.
-#include "fleet.hpp"
+#include "prometheus.hpp"
 #include "stall.hpp"
 
 #include "weir/base/clock.hpp"
@@ -7,11 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 #include <regex>
 #include <set>
 #include <utility>
@@ -104,29 +100,9 @@ TEST_P(RunnerObserve, HeartbeatsEverySecond_SummariesEveryFive) {
 }
 
 TEST_P(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
-  std::string program = part("bin/prometheus");
-  if (program.empty()) GTEST_SKIP() << "Debian's prometheus could not be fetched";
-  std::string folder = fleet_->folder().path();
-  std::string plane_url = fleet_->plane().url();
-  std::ofstream(folder + "/prometheus.yml")
-      << "global: {scrape_interval: 1s}\nscrape_configs:\n- job_name: weir\n  http_sd_configs:\n  - {url: '"
-      << runner().url() << "/sd/prometheus', refresh_interval: 1s}\n- job_name: weir-control-plane\n  static_configs:\n"
-      << "  - targets: ['" << plane_url.substr(plane_url.find("//") + 2) << "']\n";
-  int port = free_port();
-  std::string line = fmt::format(
-      "exec {} --config.file={}/prometheus.yml --storage.tsdb.path={}/prometheus "
-      "--web.listen-address=127.0.0.1:{} >{}/prometheus.log 2>&1",
-      program, folder, folder, port, folder);
-  int pid = ::fork();
-  if (pid == 0) {
-    ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
-    ::_exit(127);
-  }
+  if (!Prometheus::needs().empty()) GTEST_SKIP() << Prometheus::needs();
+  Prometheus prometheus({runner().url()}, {fleet_->plane().url()});
   break_camera();
-  auto ask = [&](const std::string& target) {
-    Reply reply = get_from(fmt::format("http://127.0.0.1:{}", port), "/api/v1/" + target);
-    return reply.body.is_object() && reply.status == 200 ? reply.body.at("data") : boost::json::value();
-  };
   Reply found;
   EXPECT_TRUE(eventually(10s,
                          [&] {
@@ -134,27 +110,30 @@ TEST_P(RunnerObserve, ARealPrometheus_FindsAndScrapesEverything) {
                            return found.body.is_array() && found.body.get_array().size() == 3;
                          }))
       << "the runner, its worker and the idle one: " << found.text;
-  std::set<std::string> wanted = families(get_from(plane_url, "/metrics"));
+  std::set<std::string> wanted = families(get_from(fleet_->plane().url(), "/metrics"));
   for (const auto& target : found.body.is_array() ? found.body.as_array() : boost::json::array())
     wanted.merge(families(runner().get(std::string(target.at("labels").at("__metrics_path__").as_string()))));
   wanted.insert("owner_changes_total");
   wanted.insert(std::begin(kRunnerMetrics), std::end(kRunnerMetrics));
   wanted.insert(std::begin(kWorkerMetrics), std::end(kWorkerMetrics));
   EXPECT_TRUE(eventually(20s, [&] {
-    boost::json::value known = ask("label/__name__/values");
+    boost::json::value known = prometheus.ask("label/__name__/values");
     if (known.is_array())
       for (const auto& name : known.as_array()) wanted.erase(std::string(name.as_string()));
     return wanted.empty();
   })) << "not known to it: " << fmt::format("{}", fmt::join(wanted, " "));
   boost::json::array up;
   EXPECT_TRUE(eventually(10s, [&] {
-    boost::json::value answer = ask("query?query=up");
-    up = answer.is_object() ? answer.at("result").as_array() : boost::json::array();
+    up = prometheus.query("up");
     auto is_up = [](const auto& each) { return each.at("value").at(1) == "1"; };
-    return up.size() == 4 && std::ranges::all_of(up, is_up);
-  })) << boost::json::serialize(up);
-  ::kill(pid, SIGKILL);
-  ::waitpid(pid, nullptr, 0);
+    return up.size() == 5 && std::ranges::all_of(up, is_up);
+  })) << "the runner, its two workers, the control plane and Prometheus itself: " << boost::json::serialize(up);
+  for (const auto& each : up) {
+    const auto& labels = each.at("metric").as_object();
+    std::string job(labels.at("job").as_string());
+    EXPECT_EQ(labels.contains("runner_id"), job == "weir-runner" || job == "weir-worker") << labels;
+    EXPECT_EQ(labels.contains("shard_id"), job == "weir-worker") << labels;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, RunnerObserve, ::testing::Values("Sqlite", "Postgres"), store_name);

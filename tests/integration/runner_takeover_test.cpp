@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,17 +114,6 @@ TEST_P(RunnerTakeover, WholeRunnerKilledAtOnce_TheOtherStreamsWithinTenSeconds) 
 INSTANTIATE_TEST_SUITE_P(Stores, RunnerTakeover, ::testing::Values("Sqlite", "Postgres"), store_name);
 
 class RunnerTakeoverOnSqlite : public RunnerTakeover {};
-
-// As foreign code does when it meets a stream that it cannot bear; the threads of cameras have their names.
-bool crash_thread(int pid, const std::string& camera) {
-  for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid))) {
-    std::string name;
-    std::getline(std::ifstream(task.path() / "comm"), name);
-    if (name == camera.substr(0, 15))
-      return ::syscall(SYS_tgkill, pid, std::stoi(task.path().filename()), SIGSEGV) == 0;
-  }
-  return false;
-}
 
 TEST_P(RunnerTakeoverOnSqlite, CameraWhoseThreadCrashedTwice_GetsAWorkerOfItsOwn_AndTakesNobodyWithIt) {
   start(3);

@@ -10,12 +10,14 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 namespace weir::test {
@@ -90,6 +92,17 @@ bool ended(int pid) {
 void signal_all(const std::vector<int>& pids, int number) {
   for (int pid : pids)
     if (pid > 0) ::kill(pid, number);
+}
+
+bool crash_thread(int pid, const std::string& camera) {
+  std::error_code gone;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
+    std::string name;
+    std::getline(std::ifstream(task.path() / "comm"), name);
+    if (name == camera.substr(0, 15))
+      return ::syscall(SYS_tgkill, pid, std::stoi(task.path().filename()), SIGSEGV) == 0;
+  }
+  return false;
 }
 
 Reply get_from(const std::string& url, const std::string& target) {
@@ -261,12 +274,12 @@ void RunnerFleet::register_camera(const std::string& camera, boost::json::object
 
 std::unique_ptr<Runner> RunnerFleet::make(const std::string& id, const std::string& folder,
                                           std::vector<std::string> more, std::string url, std::string api_key) const {
-  std::vector<std::string> flags{"--control-plane-url", url.empty() ? plane_->url() : url, "--prom-manager-port", "0",
-                                 "--prom-worker-port", "0", "--models-dir", part("models"), "--library-dir",
-                                 part("lib"), "--log-level", "debug"};
-  // Other tests and compilers keep this machine busy.
-  for (const char* mark : {"--cpu-high-pct", "--mem-high-pct"})
-    if (std::ranges::count(more, mark) == 0) flags.insert(flags.end(), {mark, "100"});
+  std::vector<std::string> flags{"--control-plane-url", url.empty() ? plane_->url() : url, "--models-dir",
+                                 part("models"), "--library-dir", part("lib"), "--log-level", "debug"};
+  // Free ports; and other tests and compilers keep this machine busy.
+  for (auto [flag, value] : {std::pair("--prom-manager-port", "0"), {"--prom-worker-port", "0"},
+                             {"--cpu-high-pct", "100"}, {"--mem-high-pct", "100"}})
+    if (std::ranges::count(more, flag) == 0) flags.insert(flags.end(), {flag, value});
   if (api_key.empty()) flags.insert(flags.end(), {"--auth-secret-file", folder_.path() + "/auth.secret"});
   flags.insert(flags.end(), options_.runner_flags.begin(), options_.runner_flags.end());
   flags.insert(flags.end(), more.begin(), more.end());

@@ -19,6 +19,9 @@ std::vector<int> processes_with(const std::string& word);
 // Gone, or only waiting to be reaped.
 bool ended(int pid);
 void signal_all(const std::vector<int>& pids, int number);
+// Crashes the camera's thread in this worker, as foreign code does when it meets a stream that it cannot bear. The
+// threads of cameras have their names.
+bool crash_thread(int pid, const std::string& camera);
 // One question, without a token, to whoever answers there.
 Reply get_from(const std::string& url, const std::string& target);
 
