@@ -206,6 +206,7 @@ class Grammar {
     if (word == "node") return "Runners, as an operator sees them";
     if (word == "lease") return "Who owns which camera now";
     if (word == "key") return "API keys: what runners and programs buy their tokens with";
+    if (word == "store") return "Backup, restore and move of what the control plane keeps";
     return "";
   }
 

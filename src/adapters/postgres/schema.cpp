@@ -318,6 +318,8 @@ constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, k
 
 }  // namespace
 
+std::int64_t newest_step() { return static_cast<std::int64_t>(kSteps.size()); }
+
 void migrate(Connection& c, size_t to) {
   constexpr Duration kPatience = 60s;
   c.script("SET statement_timeout = 0; SET lock_timeout = 0", kPatience);

@@ -1,5 +1,7 @@
 #include "schema.hpp"
 
+#include "seal.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -93,16 +95,18 @@ ALTER TABLE boots ADD COLUMN will_after INTEGER NOT NULL DEFAULT 0;
 };
 }  // namespace
 
+std::int64_t newest_step() { return static_cast<std::int64_t>(kSteps.size()); }
+
+void check_known(std::int64_t step) {
+  if (step > newest_step())
+    throw SqliteFailure(SQLITE_SCHEMA, fmt::format("the file is of a newer Weir (schema {}, this one knows {})", step,
+                                                   newest_step()));
+}
+
 void migrate(Db& db, size_t to) {
-  std::int64_t seen = 0;
-  {
-    Query version = db.query("PRAGMA user_version");
-    version.next();
-    seen = version.integer(0);
-  }
-  if (seen > static_cast<std::int64_t>(kSteps.size()))
-    throw SqliteFailure(SQLITE_SCHEMA, fmt::format("the file is of a newer Weir (schema {}, this one knows {})", seen,
-                                                   kSteps.size()));
+  if (auto seal = seal_of(db)) throw SqliteFailure(SQLITE_SCHEMA, seal->sentence);
+  std::int64_t seen = schema_step(db);
+  check_known(seen);
   for (size_t step = static_cast<size_t>(seen); step < std::min(to, kSteps.size()); ++step) {
     db.script("BEGIN IMMEDIATE");
     db.script(kSteps[step]);

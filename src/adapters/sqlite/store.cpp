@@ -1,14 +1,11 @@
 #include "weir/sqlite/store.hpp"
 
+#include "files.hpp"
+
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
 #include "weir/base/log_limit.hpp"
 #include "weir/sqlite/core.hpp"
-
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -21,41 +18,6 @@ namespace {
 constexpr size_t kQueueMax = 20'000;
 constexpr size_t kGroupMax = 512;
 constexpr Duration kSlice = 100ms;  // of other work, before leases have their turn again
-
-// Held for the life of the store. The kernel lets go of it when the process dies, however it dies.
-class FolderLock {
- public:
-  static Result<FolderLock> take(const std::string& db_path) {
-    std::string path = db_path + ".lock";
-    int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return Error{Errc::unavailable, "state_dir", fmt::format("cannot open {}: {}", path, strerror(errno))};
-    FolderLock lock(fd);
-    if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-      char pid[32] = {};
-      ssize_t got = ::pread(fd, pid, sizeof pid - 1, 0);
-      return Error{Errc::conflict, "store_locked",
-                   fmt::format("{} is in use by another control plane{}", db_path,
-                               got > 0 ? fmt::format(" (process {})", std::string_view(pid, static_cast<size_t>(got))) : "")};
-    }
-    std::string pid = std::to_string(::getpid());
-    if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0)
-      return Error{Errc::unavailable, "state_dir", fmt::format("cannot write {}: {}", path, strerror(errno))};
-    return lock;
-  }
-  FolderLock() = default;
-  FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FolderLock& operator=(FolderLock&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FolderLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
- private:
-  explicit FolderLock(int fd) : fd_(fd) {}
-  int fd_ = -1;
-};
 
 Error store_failed(const std::exception& failure) {
   return {Errc::unavailable, "store_unavailable", fmt::format("the store failed: {}", failure.what())};
@@ -203,18 +165,6 @@ void SqliteStore::State::read_loop() {
     }
   }
 }
-
-namespace {
-// The file holds camera credentials. So do those that SQLite puts beside it, which get its mode when they are made.
-Status make_private(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  bool made = fd >= 0 && ::fchmod(fd, 0600) == 0;
-  std::string why = strerror(errno);
-  if (fd >= 0) ::close(fd);
-  if (made) return ok();
-  return Error{Errc::unavailable, "store_unavailable", fmt::format("cannot open {}: {}", path, why)};
-}
-}  // namespace
 
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(Config config) {
   auto state = std::make_unique<State>();
