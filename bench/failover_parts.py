@@ -217,6 +217,8 @@ class Runner:
             "--auth-secret-file", secret, "--control-plane-url", url, "--prom-manager-port", 0, "--prom-worker-port", 0,
             "--models-dir", MODEL.parent, "--library-dir", LIBRARY.parent, "--cpu-high-pct", 100, "--mem-high-pct", 100,
             *flags)]
+        # The same room on every machine, and none of them measures its own first.
+        self.words += [] if "--capacity-streams" in self.words else ["--capacity-streams", "40"]
         self.process = None
 
     def start(self):

@@ -26,6 +26,7 @@ std::vector<Command> lease_commands();
 std::vector<Command> event_commands();
 std::vector<Command> status_commands();
 std::vector<Command> store_commands();
+std::vector<Command> size_commands();
 std::vector<Command> about_commands();
 
 }  // namespace weir::apps

@@ -10,7 +10,7 @@ const std::vector<Command>& all_commands() {
     std::vector<Command> all;
     for (auto group : {serve_commands(), runner_commands(), token_commands(), key_commands(), tenant_commands(),
                        site_commands(), camera_commands(), zone_commands(), node_commands(), lease_commands(),
-                       event_commands(), status_commands(), store_commands(), about_commands()})
+                       event_commands(), status_commands(), size_commands(), store_commands(), about_commands()})
       all.insert(all.end(), group.begin(), group.end());
     return all;
   }();

@@ -85,8 +85,8 @@ TEST(CommandLine, Help_ShowsTheDefaultsThatRun) {
     size_t end = at == std::string::npos ? at : help.find("\n  --", at);
     return at == std::string::npos ? "" : help.substr(at, end - at);
   };
-  for (auto [flag, up, runner] : {std::tuple{"--capacity-streams", "Default 1000.", "Default 40."},
-                                  {"--max-workers", "Default 84.", "Default 4."},
+  for (auto [flag, up, runner] : {std::tuple{"--capacity-streams", "Default 0.", "Default 0."},
+                                  {"--drain-batch", "Default 10000.", "Default 4."},
                                   {"--drain-timeout-s", "Default 5.", "Default 60."}}) {
     EXPECT_NE(line_of("up", flag).find(up), std::string::npos) << line_of("up", flag);
     EXPECT_NE(line_of("runner", flag).find(runner), std::string::npos) << line_of("runner", flag);

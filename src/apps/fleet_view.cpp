@@ -43,6 +43,8 @@ double room_of(const json::value& runner) {
   return std::max(0.0, number(runner, "capacity_streams") - number(runner, "leases_held"));
 }
 
+std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
 json::value heartbeat_of(const json::value& runner) {
   const json::value* found = runner.is_object() ? runner.get_object().if_contains("heartbeat") : nullptr;
   return found == nullptr ? json::value() : *found;
@@ -56,7 +58,8 @@ json::array waiting_of(const json::value& runner) {
 // Why nobody takes a camera, as far as the runners tell.
 std::string why_pending(const json::value& camera, const json::array& runners) {
   int live = 0, may = 0, take = 0, room = 0, unwilling = 0;
-  std::string silent, reason;
+  double capacity = 0;
+  std::string silent, reason, full;
   for (const json::value& runner : runners) {
     live += is_live(runner) ? 1 : 0;
     if (!may_take(runner, camera)) continue;
@@ -72,6 +75,8 @@ std::string why_pending(const json::value& camera, const json::array& runners) {
       ++unwilling;
       reason = fmt::format("{}: {}", text(runner, "runner_id"), why);
     }
+    capacity += number(runner, "capacity_streams");
+    if (full.empty()) full = text(runner, "runner_id");
   }
   if (runners.empty()) return "no runner has registered";
   if (live == 0) return "no runner is alive";
@@ -80,7 +85,11 @@ std::string why_pending(const json::value& camera, const json::array& runners) {
                        silent.empty() ? "" : fmt::format(": {} may, but is silent", silent));
   std::string_view who = may == live ? "runner" : "runner that may take it";
   if (take == 0) return fmt::format("every live {} drains or is cordoned", who);
-  if (room == 0) return fmt::format("every {} is full", who);
+  // What comes after the colon stands below the verdict, once a camera.
+  if (room == 0)
+    return fmt::format("every {0} is full: {1} for {2}; start another one, or let {3} take more: weir node capacity {3} N",
+                       who, take == 1 ? "it has room" : fmt::format("the {} have room", take),
+                       counted(static_cast<int>(capacity), "camera"), full);
   if (unwilling == room) return fmt::format("no {} takes further cameras: {}", who, reason);
   return "waits for a runner";
 }
@@ -127,8 +136,6 @@ std::string why_quiet(const json::value& lease) {
   if (std::string error = error_of(*stream); !error.empty()) return error;
   return is(*stream, "state", "CONNECTING") ? "connecting" : "disconnected";
 }
-
-std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 // Without what differs from camera to camera.
 std::string in_short(const std::string& reason) {

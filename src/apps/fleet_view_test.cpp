@@ -163,7 +163,12 @@ TEST(FleetView, RunnersBoundElsewhere_DoNotCount) {
             "no live runner may take cameras of site north: r-n may, but is silent");
   EXPECT_EQ(why({south, runner("r-n", R"("site_id":"north",)", "active", "soft", 0)}),
             "every live runner that may take it drains or is cordoned");
-  EXPECT_EQ(why({south, runner("r-n", "", "active", "none", 4)}), "every runner that may take it is full");
+  EXPECT_EQ(why({south, runner("r-n", "", "active", "none", 4)}),
+            "every runner that may take it is full: it has room for 4 cameras; start another one, or let r-n take more: "
+            "weir node capacity r-n N");
+  EXPECT_EQ(why({runner("r-1", "", "active", "none", 4), runner("r-2", "", "active", "none", 4)}),
+            "every runner is full: the 2 have room for 8 cameras; start another one, or let r-1 take more: "
+            "weir node capacity r-1 N");
   EXPECT_EQ(why({south, runner("r-n", R"("tenant_id":"t-1",)", "active", "none", 3)}), "waits for a runner");
 }
 

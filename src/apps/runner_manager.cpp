@@ -3,6 +3,7 @@
 #include "api.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "measuring.hpp"
 #include "print.hpp"
 #include "runner.hpp"
 #include "settings_watch.hpp"
@@ -43,20 +44,10 @@ namespace {
 constexpr std::array<std::string_view, 7> kLive = {"control_plane_url", "api_key", "lease_ttl_s", "lease_renew_interval_s",
                                                    "lease_retry_interval_s", "drain_batch", "drain_interval_s"};
 
-// What others are told is what it can take: a lease is not left to a runner that has no worker for it.
-int capacity_of(const Settings& s) {
-  runner::Policy policy = policy_of(s);
-  if (policy.room() < policy.capacity && s.origin("capacity_streams") != "default")
-    log::info("runner.capacity",
-              fmt::format("{} workers of {} cameras each take {} cameras: capacity_streams {} is more than that",
-                          policy.workers_max, policy.shard_size, policy.room(), policy.capacity));
-  return policy.room();
-}
-
 Runner about_self(const Settings& s, const RunnerOptions& options) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  Runner self{.id = options.runner, .host = host, .capacity = capacity_of(s)};
+  Runner self{.id = options.runner, .host = host};
   self.tenant = TenantId::trusted(s.text("runner_tenant"));
   self.site = SiteId::trusted(s.text("runner_site"));
   self.deployment_group = s.text("deployment_group");
@@ -81,6 +72,7 @@ class ManagerProcess {
   Status connect();
   Status open_spool();
   Status listen();
+  asio::awaitable<void> learn_capacity();
   runner::ManagerSettings manager_settings();
   void hear(int signal);
   Status change(const Settings& fresh);
@@ -91,6 +83,7 @@ class ManagerProcess {
   const RunnerOptions options_;
   const std::string token_file_;
   Runner self_;
+  runner::Policy policy_ = policy_of(settings_);
   asio::io_context io_{1};
   RealClock clock_;
   net::Metrics metrics_;
@@ -128,10 +121,25 @@ Status ManagerProcess::connect() {
   return ok();
 }
 
+// What others are told is what it can take: a lease is not left to a runner that has no worker for it.
+asio::awaitable<void> ManagerProcess::learn_capacity() {
+  std::string because = fmt::format("{} cameras: capacity_streams ({})", policy_.capacity, settings_.origin("capacity_streams"));
+  if (policy_.capacity == 0) {
+    Capacity measured = co_await machine_capacity(host_, clock_, settings_);
+    policy_.capacity = measured.cameras;
+    because = std::move(measured.because);
+  }
+  self_.capacity = policy_.room();
+  if (self_.capacity < policy_.capacity)
+    because += fmt::format("; but {} workers (max_workers) of {} cameras each take {}", policy_.workers_max,
+                           policy_.shard_size, self_.capacity);
+  log::info("runner.capacity", std::move(because)).with("capacity_streams", self_.capacity);
+}
+
 runner::ManagerSettings ManagerProcess::manager_settings() {
   runner::ManagerSettings out;
   out.self = self_;
-  out.policy = policy_of(settings_);
+  out.policy = policy_;
   out.filter = {self_.tenant, self_.site};
   out.worker_program = posix::helper_path("worker");
   out.worker_arguments = passed_on(settings_, "worker");
@@ -181,6 +189,8 @@ Status ManagerProcess::listen() {
 }
 
 void ManagerProcess::hear(int signal) {
+  if (!manager_ && signal != SIGHUP) ::_exit(0);  // still measuring, and it holds nothing
+  if (!manager_) return;
   if (signal == SIGHUP) return watch_.read_again();
   // A supervisor that signals the whole group, and the parent that passes its own on, mean one and the same stop.
   if (stopping_since_ && clock_.now() > *stopping_since_ + 2s) ::_exit(128 + signal);
@@ -233,12 +243,15 @@ Result<int> ManagerProcess::run() {
   TRY(connected, connect());
   TRY(spool, open_spool());
   metrics_.add_process_metrics();
+  signals_.add({SIGTERM, SIGINT, SIGHUP});
+  signals_.hear([this](int signal) { hear(signal); });
+  asio::co_spawn(io_, learn_capacity(), [this](const std::exception_ptr&) { io_.stop(); });
+  io_.run();
+  io_.restart();
   manager_ = std::make_unique<runner::Manager>(io_, clock_, *plane_, *bus_, host_, *spool_, metrics_, manager_settings());
   TRY(listening, listen());
   print_line(json::to_text(json::object{{"listening", url_of(server_->address())}}));
   log::info("runner.started", "a runner runs").with("boot_id", self_.boot).with("address", server_->address());
-  signals_.add({SIGTERM, SIGINT, SIGHUP});
-  signals_.hear([this](int signal) { hear(signal); });
   watch_.start();
   watch_parent();
   asio::co_spawn(io_, watch_binary(), [](const std::exception_ptr&) {});

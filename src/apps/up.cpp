@@ -238,9 +238,9 @@ std::string demo_footage(const Arguments& arguments) {
   return (fs::path(posix::helper_path("worker")).parent_path().parent_path() / "share/weir/footage/vtest.avi").string();
 }
 
-// One machine has nobody else to take its cameras: it takes them all, and lets go of them at once when it is stopped.
+// One machine has nobody else to take its cameras: it lets go of them at once when it is stopped.
 constexpr std::pair<std::string_view, std::string_view> kRunnerDefaults[] = {
-    {"capacity_streams", "1000"}, {"max_workers", "84"}, {"drain_batch", "10000"}, {"drain_timeout_s", "5"}};
+    {"drain_batch", "10000"}, {"drain_timeout_s", "5"}};
 
 std::vector<std::string> runner_arguments(const Settings& settings, const std::string& url) {
   std::vector<std::string> out{"runner", "--runner-id", "local", "--control-plane-url", url};

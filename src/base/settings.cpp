@@ -110,11 +110,11 @@ constexpr SettingSpec kTable[] = {
     {"models_dir", Kind::text, "", "path",
      "Where models lie: efficientdet-lite0.tflite, NAME.tflite, NAME.onnx, with NAME.txt for labels; empty means the "
      "folder share/weir/models beside the programs.",
-     "worker up runner"},
+     "worker up runner size"},
     {"library_dir", Kind::text, "", "path",
      "Where libtensorflowlite_c.so and libonnxruntime.so.1 lie; empty means lib/weir beside the programs, then the "
      "system's.",
-     "worker up runner"},
+     "worker up runner size"},
     {"spool_dir", Kind::text, "", "path",
      "Where a worker keeps events that cannot be published now; empty means state_dir/spool. One runner a folder.",
      "worker runner up"},
@@ -126,14 +126,16 @@ constexpr SettingSpec kTable[] = {
     {"api_key", Kind::secret, "", "key",
      "What a runner or a command buys its tokens with (`weir key add`); empty means `--token-file` where given, else the "
      "key in auth_secret_file, which a runner on the control plane's own machine can read.", "runner admin"},
-    {"capacity_streams", Kind::integer, "40", "cameras",
-     "How many cameras a runner takes (that of `weir up`: 1000); what the control plane says about it beats this.",
-     "runner up", 1, 100000},
+    {"capacity_streams", Kind::integer, "0", "cameras",
+     "How many cameras a runner takes; 0 means as many as its machine can look at, which its first start measures and "
+     "keeps in state_dir/machine.json (docs/sizing.md). What `weir node capacity` says beats both.",
+     "runner up", 0, 100000},
     {"target_streams_per_shard", Kind::integer, "12", "cameras", "How many cameras share one worker.", "runner up", 1,
      1000},
-    {"max_workers", Kind::integer, "4", "workers",
-     "The most workers of a runner (of `weir up`: 84), those of cameras that need one of their own not counted.",
-     "runner up", 1, 1000},
+    {"max_workers", Kind::integer, "0", "workers",
+     "The most workers of a runner, those of cameras that need one of their own not counted; 0 means as many as its "
+     "cameras need.",
+     "runner up", 0, 10000},
     {"max_cameras_per_worker", Kind::integer, "16", "cameras", "An upper bound on target_streams_per_shard.",
      "runner up", 1, 1000},
     {"prom_manager_port", Kind::integer, "9107", "port",

@@ -31,7 +31,7 @@ const std::vector<std::string> kCommands = {
     "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "node capacity",  "node remove",
     "lease list",
     "lease show",  "lease revoke", "lease events",  "key add",       "key list",       "key revoke",
-    "status",      "settings",      "version"};
+    "status",      "size",          "settings",      "version"};
 
 TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   TempDir folder;

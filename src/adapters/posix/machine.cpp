@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <sched.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -33,14 +36,74 @@ ProcessUse process_use(int pid) {
   return {user + system, pages * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1e6};
 }
 
-double memory_used_pct() {
+struct Memory {
+  double total_kb = 0, available_kb = 0;
+};
+
+Memory memory() {
   std::ifstream file("/proc/meminfo");
-  double total = 0, available = 0, value = 0;
+  Memory out;
+  double value = 0;
   for (std::string name, unit; file >> name >> value && std::getline(file, unit);) {
-    if (name == "MemTotal:") total = value;
-    if (name == "MemAvailable:") available = value;
+    if (name == "MemTotal:") out.total_kb = value;
+    if (name == "MemAvailable:") out.available_kb = value;
   }
-  return total > 0 ? 100 * (1 - available / total) : 0;
+  return out;
+}
+
+double memory_used_pct() {
+  Memory now = memory();
+  return now.total_kb > 0 ? 100 * (1 - now.available_kb / now.total_kb) : 0;
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  utsname system{};  // where the kernel has no name for it, as on most ARM boards
+  return ::uname(&system) == 0 ? system.machine : "unknown";
+}
+
+double allowed_processors() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<double>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+// Its control group's folder and those above it, each of which may have a bound. (The first version's groups have
+// theirs below a folder a kind.)
+std::vector<std::filesystem::path> control_groups(const std::string& kind) {
+  const std::filesystem::path root = "/sys/fs/cgroup";
+  std::ifstream file("/proc/self/cgroup");
+  std::vector<std::filesystem::path> out{root, root / kind};
+  for (std::string line; std::getline(file, line);) {
+    size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    std::string kinds = line.substr(first + 1, second - first - 1);
+    if (!kinds.empty() && kinds.find(kind) == std::string::npos) continue;
+    std::filesystem::path top = kinds.empty() ? root : root / kind;
+    for (std::filesystem::path at = line.substr(second + 1); at.has_relative_path(); at = at.parent_path())
+      out.push_back(top / at.relative_path());
+  }
+  return out;
+}
+
+double number_in(const std::filesystem::path& file) {
+  double number = 0;
+  std::ifstream(file) >> number;  // "max" leaves it 0
+  return number;
+}
+
+double quota_of(const std::filesystem::path& group) {
+  double quota = 0, period = 0;
+  std::ifstream bound(group / "cpu.max");
+  if (!(bound >> quota >> period)) {
+    quota = number_in(group / "cpu.cfs_quota_us");
+    period = number_in(group / "cpu.cfs_period_us");
+  }
+  return quota > 0 && period > 0 ? quota / period : 0;
 }
 
 }  // namespace
@@ -74,6 +137,16 @@ MachineUsage Machine::look(const std::vector<int>& pids) {
   busy_ticks_ = busy;
   all_ticks_ = all;
   looked_ = now;
+  return out;
+}
+
+MachineFacts machine_facts() {
+  MachineFacts out{cpu_name(), allowed_processors(), memory().total_kb / 1000};
+  for (const auto& group : control_groups("cpu"))
+    if (double quota = quota_of(group); quota > 0) out.processors = std::min(out.processors, quota);
+  for (const auto& group : control_groups("memory"))
+    for (const char* bound : {"memory.max", "memory.limit_in_bytes"})
+      if (double mb = number_in(group / bound) / 1e6; mb > 0) out.memory_mb = std::min(out.memory_mb, mb);
   return out;
 }
 

@@ -17,7 +17,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// PREFIX/bin/weir-worker has its models in PREFIX/share/weir/models and its libraries in PREFIX/lib/weir.
 fs::path prefix() {
   std::error_code unknown;
   return fs::read_symlink("/proc/self/exe", unknown).parent_path().parent_path();
@@ -28,13 +27,6 @@ std::string hog_module() {
   std::error_code unknown;
   fs::path beside = fs::read_symlink("/proc/self/exe", unknown).parent_path() / "weir-hog.so";
   return fs::exists(beside, unknown) ? beside.string() : (prefix() / "lib/weir/weir-hog.so").string();
-}
-
-constexpr const char *kTflite = "libtensorflowlite_c.so", *kOnnx = "libonnxruntime.so.1";
-
-std::string chosen(const Settings& settings, std::string_view name, const fs::path& beside) {
-  std::string set = settings.text(name);
-  return set.empty() ? beside.string() : set;
 }
 
 // Our own copy where there is one; else the name alone, which the system's loader searches for.
@@ -69,7 +61,7 @@ void tell_engine(const std::string& model, const std::string& engine, const std:
 Result<std::unique_ptr<Detector>> make_tflite(const DetectorFolders& folders, const ModelFiles& files) {
   TRY(bytes, read_model(files.model));
   TRY(labels, tflite::labels_of(files, bytes));
-  auto fast = onnx::make_translated(library(folders, kOnnx), bytes, std::move(labels));
+  auto fast = onnx::make_translated(library(folders, kOnnxLibrary), bytes, std::move(labels));
   if (fast) {
     tell_engine(files.model, "ONNX Runtime", "");
     return fast;
@@ -81,16 +73,11 @@ Result<std::unique_ptr<Detector>> make_tflite(const DetectorFolders& folders, co
 
 }  // namespace
 
-DetectorFolders detector_folders(const Settings& settings) {
-  return {chosen(settings, "models_dir", prefix() / "share/weir/models"),
-          chosen(settings, "library_dir", prefix() / "lib/weir")};
-}
-
 DetectorFactory detector_factory(DetectorFolders folders) {
   return [folders = std::move(folders)](const camera::Model& model) -> Result<std::unique_ptr<Detector>> {
     if (model.detector == "tflite")
-      return make_tflite(folders, files_of(folders, model, "efficientdet-lite0", ".tflite", kTflite));
-    if (model.detector == "onnx") return onnx::make(files_of(folders, model, "yolo11n", ".onnx", kOnnx), 1);
+      return make_tflite(folders, files_of(folders, model, kDefaultModel, ".tflite", kTfliteLibrary));
+    if (model.detector == "onnx") return onnx::make(files_of(folders, model, "yolo11n", ".onnx", kOnnxLibrary), 1);
     if (model.detector == "hog") return opencv::make_hog({.library = hog_module()});
     return stream_failure(restart::StreamErrorCode::model_error, "there is no detector of that name");
   };

@@ -54,6 +54,16 @@ TEST(Brain, NeverMoreThanItsCapacity) {
   EXPECT_EQ(bench.brain.summary().owned, 5);
 }
 
+TEST(Brain, WithoutABoundOnWorkers_TheyFollowTheCapacity_AlsoWhereAnOperatorRaisesIt) {
+  for (auto [workers_max, room] : {std::pair{0, 9}, {2, 4}}) {
+    Bench bench({.capacity = 3, .shard_size = 2, .workers_max = workers_max});
+    bench.feed(FlagsHeard{.capacity = 9});
+    bench.list(cameras(12));
+    bench.pass(10s);
+    EXPECT_EQ(bench.brain.summary().owned, room);
+  }
+}
+
 TEST(Brain, Pending_IsWhatNobodyHas) {
   Bench bench({.capacity = 1});
   for (const char* name : {"c00", "c01"}) bench.rows[CameraId::trusted(name)].owner = "other";

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace weir::posix {
@@ -26,6 +27,15 @@ class Machine {
   double own_ticks_ = 0, busy_ticks_ = 0, all_ticks_ = 0;
   std::chrono::steady_clock::time_point looked_{};
 };
+
+// What this process may use of the machine: fewer processors and less memory than there are where an affinity or a
+// control group's quota says so.
+struct MachineFacts {
+  std::string cpu;        // as /proc/cpuinfo names it
+  double processors = 1;  // a quota may leave a part of one
+  double memory_mb = 0;   // 0: unknown
+};
+MachineFacts machine_facts();
 
 // As many open files as the system allows, which most start a program with few of: each connection is one, and each
 // segment of a spool. Children inherit it. Returns how many that are.

@@ -36,7 +36,7 @@ struct Policy {
   int capacity = 40;              // cameras; the control plane's word beats it
   int shard_size = 12;            // cameras a worker
   int quorum_pct = 80;            // of the cameras that blue delivers, green must deliver as many
-  int workers_max = 4;            // shards, those of cameras that must be alone not counted
+  int workers_max = 4;            // shards, those of cameras that must be alone not counted; 0: no bound
   Duration start_grace = 30s;     // until a new worker must have answered
   int failed_starts = 3;          // in a row: no worker starts on this machine
   Duration silence_limit = 20s;   // a worker that has not answered for this long is ended
@@ -49,7 +49,7 @@ struct Policy {
   Duration pickup_limit = 10s;    // how long a drained batch is waited for, where others have room
   int unreachable_after = 3;      // failed dials with a cause on this side
   bool spare = true;              // one idle worker is kept ready
-  int room() const { return std::min(capacity, shard_size * workers_max); }
+  int room() const { return workers_max == 0 ? capacity : std::min(capacity, shard_size * workers_max); }
 };
 
 struct Moment {
