@@ -124,6 +124,7 @@ std::string to_json(const StreamStatus& event) {
   if (event.fps) object.number("fps", *event.fps, 2);
   if (event.last_frame_ts) object.text("last_frame_ts", to_iso(*event.last_frame_ts));
   if (event.last_frame_age_s) object.number("last_frame_age_s", *event.last_frame_age_s, 4);
+  if (event.size) object.whole("width", (*event.size)[0]).whole("height", (*event.size)[1]);
   if (event.looked_fps) object.number("looked_fps", *event.looked_fps, 2);
   if (event.wanted_fps) object.number("wanted_fps", *event.wanted_fps, 2);
   if (!event.code.empty()) object.text("code", event.code).text("detail", event.detail);

@@ -67,11 +67,14 @@ TEST(Events, Status_IsAnEdgeOrASummary) {
   status.fps = 5.8;
   status.last_frame_ts = at("2025-08-21T11:00:02.050Z");
   status.last_frame_age_s = 1.2;
+  status.size = {1280, 720};
   json::value summary = parsed(to_json(status));
   EXPECT_EQ(summary.at("state"), "STREAMING");
   EXPECT_EQ(summary.at("fps"), 5.8);
   EXPECT_EQ(summary.at("last_frame_ts"), "2025-08-21T11:00:02.050Z");
   EXPECT_EQ(summary.at("last_frame_age_s"), 1.2);
+  EXPECT_EQ(summary.at("width"), 1280);
+  EXPECT_EQ(summary.at("height"), 720);
   EXPECT_FALSE(summary.as_object().contains("looked_fps"));
   status.looked_fps = 1.3;
   status.wanted_fps = 6;

@@ -19,7 +19,22 @@ std::optional<double> number_of(const json::object& object, std::string_view nam
   const json::value* found = object.if_contains(name);
   return found != nullptr && found->is_number() ? std::optional(found->to_number<double>()) : std::nullopt;
 }
+
+std::optional<camera::FrameSize> size_in(const json::object& said) {
+  camera::FrameSize size;
+  for (auto [name, side] : {std::pair{"width", &size.width}, {"height", &size.height}}) {
+    const json::value* found = said.if_contains(name);
+    if (found == nullptr || !found->is_int64() || found->get_int64() < 1 || found->get_int64() > 65536) return {};
+    *side = static_cast<int>(found->get_int64());
+  }
+  return size;
+}
 }  // namespace
+
+std::optional<camera::FrameSize> StreamBoard::size_of(const CameraId& camera) const {
+  auto found = words_.find(camera);
+  return found == words_.end() ? std::nullopt : found->second.size;
+}
 
 void StreamBoard::note(const StoredEvent& event, Instant now) {
   bool status = event.routing_key.starts_with("stream.status.");
@@ -33,7 +48,7 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
   if (words_.size() >= kMax) words_.clear();
   Word& word = words_[CameraId::trusted(camera)];
   // A new owner has nothing to do with what went wrong for the old one; a rotation keeps no error alive for long.
-  if (version->get_int64() != word.version) word = {};
+  if (version->get_int64() != word.version) word = Word{.size = word.size};
   word.version = version->get_int64();
   word.heard = now;
   word.ts = text_of(said, "ts");
@@ -46,6 +61,7 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
   word.fps = number_of(said, "fps");
   word.looked_fps = number_of(said, "looked_fps");
   word.wanted_fps = number_of(said, "wanted_fps");
+  if (auto size = size_in(said)) word.size = size;
   // An error of the stream is over with its first picture; one of the model stands in every summary until it works.
   if (word.state == "STREAMING") word.code = text_of(said, "code"), word.detail = text_of(said, "detail", kDetailMax);
 }
@@ -61,6 +77,7 @@ json::value StreamBoard::about(const lease::LeaseRow& row, Instant now) const {
   if (word.fps) out["fps"] = *word.fps;
   if (word.looked_fps) out["looked_fps"] = *word.looked_fps;
   if (word.wanted_fps) out["wanted_fps"] = *word.wanted_fps;
+  if (word.size) out["width"] = word.size->width, out["height"] = word.size->height;
   if (!word.code.empty()) out["error"] = json::object{{"code", word.code}, {"detail", word.detail}};
   return out;
 }

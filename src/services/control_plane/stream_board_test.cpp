@@ -46,6 +46,19 @@ TEST_F(Board, ACameraThatIsLookedAtTooSeldom_SaysHowOften_UntilItHasCaughtUp) {
   EXPECT_FALSE(about(5).as_object().contains("error"));
 }
 
+TEST_F(Board, ThePicturesSize_OutlivesRotationsAndOwners) {
+  const CameraId camera = CameraId::trusted("c-1");
+  EXPECT_FALSE(board.size_of(camera));
+  said("status", 5, R"("state":"STREAMING","width":1280,"height":720)");
+  EXPECT_EQ(about(5).at("width").as_int64(), 1280);
+  said("status", 9, R"("state":"CONNECTING")");
+  said("status", 9, R"("state":"STREAMING","width":-1,"height":"x")");
+  ASSERT_TRUE(board.size_of(camera)) << "the camera is the same, whoever has it";
+  EXPECT_EQ(board.size_of(camera)->height, 720);
+  said("status", 9, R"("state":"STREAMING","width":640,"height":360)");
+  EXPECT_EQ(board.size_of(camera)->width, 640);
+}
+
 TEST_F(Board, LongTexts_AreCut_BetweenCharacters) {
   std::string long_text;
   for (int i = 0; i < 1000; ++i) long_text += "ü";

@@ -304,7 +304,10 @@ void Session::measure(const StreamFacts& facts) {
   if (facts.width <= 0 || facts.height <= 0) return;
   if (facts.width == size_.width && facts.height == size_.height) return;
   size_ = {facts.width, facts.height};
-  if (!substream_) task_.main_size = size_;
+  if (!substream_) {
+    task_.main_size = size_;
+    task_.status->update([this](CameraView& view) { view.main_size = size_; });
+  }
   followed_.reset();
 }
 

@@ -44,6 +44,11 @@ void say_attention(event::StreamStatus& status, const CameraView& view) {
   }
 }
 
+// The control plane compares zones with it.
+void say_size(event::StreamStatus& status, const CameraView& view) {
+  if (view.main_size) status.size = {view.main_size->width, view.main_size->height};
+}
+
 }  // namespace
 
 struct Reporter::Instruments {
@@ -105,6 +110,7 @@ void Reporter::state_changed(const Source& source, StreamState state, const Came
                              .runner = runner_,
                              .shard_id = shard_};
   if (state == StreamState::streaming) status.fps = view.fps > 0 ? view.fps : view.facts.fps;
+  say_size(status, view);
   say_attention(status, view);
   publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
                       status.event_id, to_json(status), now, EventKind::status});
@@ -122,6 +128,7 @@ event::StreamStatus Reporter::status_of(const Source& source, const CameraView& 
     status.last_frame_ts = view.last_frame_at;
     status.last_frame_age_s = seconds(boot_now() - *view.last_frame);
   }
+  say_size(status, view);
   say_attention(status, view);
   return status;
 }

@@ -53,6 +53,7 @@ struct StreamStatus {
   std::optional<double> fps = {};
   std::optional<WallTime> last_frame_ts = {};
   std::optional<double> last_frame_age_s = {};
+  std::optional<std::array<int, 2>> size = {};  // width and height of the main stream's picture
   std::optional<double> looked_fps = {}, wanted_fps = {};  // how often it is looked at, and should be
   std::string code = {}, detail = {};  // it streams, but MODEL_ERROR: nobody looks at it; OVERLOADED: too seldom
 };

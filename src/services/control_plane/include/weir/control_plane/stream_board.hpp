@@ -5,6 +5,7 @@
 #pragma once
 
 #include "weir/base/json.hpp"
+#include "weir/camera/config.hpp"
 #include "weir/ports/event_log.hpp"
 
 #include <unordered_map>
@@ -16,7 +17,10 @@ class StreamBoard {
   void note(const StoredEvent& event, Instant now);
   // Events were missed: what was said before them may be wrong.
   void forget() { words_.clear(); }
-  // {"state","ts","age_s","fps"?,"looked_fps"?,"wanted_fps"?,"error"? {"code","detail"}} where its present owner said something; else null.
+  // The size of its main stream's picture. It stays known when the camera changes hands.
+  std::optional<camera::FrameSize> size_of(const CameraId& camera) const;
+  // Where its present owner said something, else null: {"state","ts","age_s","fps"?,"looked_fps"?,"wanted_fps"?,"width"?,
+  // "height"?,"error"? {"code","detail"}}
   json::value about(const lease::LeaseRow& row, Instant now) const;
 
  private:
@@ -25,6 +29,7 @@ class StreamBoard {
     Instant heard{};
     std::string state, ts;
     std::optional<double> fps = {}, looked_fps = {}, wanted_fps = {};
+    std::optional<camera::FrameSize> size = {};
     std::string code, detail;  // of the last error, until it streams
   };
   static constexpr size_t kMax = 200'000;

@@ -40,6 +40,7 @@ struct CameraView {
   bool behind = false;              // that is too seldom
   std::int64_t received = 0, decoded = 0, considered = 0, open = 0, inferred = 0, dropped = 0, dials = 0, errors = 0;
   StreamFacts facts = {};
+  std::optional<camera::FrameSize> main_size = {};  // of the main stream, on which people draw zones
   std::string decoding = {};           // "full", "keyframes"
   double keyframe_interval_s = 0;      // 0: unknown
   std::optional<restart::StreamError> error = {};
