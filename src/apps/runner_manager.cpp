@@ -22,6 +22,7 @@
 #include "weir/spool/file_spool.hpp"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include <fcntl.h>
@@ -74,6 +75,7 @@ class ManagerProcess {
   Status listen();
   asio::awaitable<void> learn_capacity();
   runner::ManagerSettings manager_settings();
+  asio::awaitable<std::vector<ModelLabels>> models();
   void hear(int signal);
   Status change(const Settings& fresh);
   void watch_parent();
@@ -158,8 +160,34 @@ runner::ManagerSettings ManagerProcess::manager_settings() {
     print_line(json::to_text(json::object{{"boot_id", boot.str()}, {"will", will.reveal()}}));
   };
   out.use_bus_token = [this](const Secret& token) { bus_->set_token(token); };
+  out.models = [this] { return models(); };
   out.control_plane_url = options_.control_plane;
   return out;
+}
+
+// The helper that can read models says what they can say: a file that is damaged, or on a disk that hangs, costs the
+// control plane's advice on labels and nothing else.
+asio::awaitable<std::vector<ModelLabels>> ManagerProcess::models() {
+  using namespace asio::experimental::awaitable_operators;
+  constexpr Duration kWithin = 5s;
+  auto unknown = [](std::string_view why) {
+    log::warn("runner.models_unknown", fmt::format("what the models here can say is not known: {}", why));
+    return std::vector<ModelLabels>();
+  };
+  Program program{.path = posix::helper_path("worker"), .arguments = passed_on(settings_, "labels")};
+  program.arguments.insert(program.arguments.begin(), {"labels", "--json"});
+  auto child = host_.start(program);
+  if (!child) co_return unknown(child.error().message);
+  auto said = co_await ((*child)->read_line() || clock_.wait(kWithin));
+  if (said.index() == 1) co_return unknown(fmt::format("`weir-worker labels` took longer than {:.0f} s", seconds(kWithin)));
+  const auto& line = std::get<0>(said);
+  auto told = line ? json::parse_text(*line) : Result<json::value>(line.error());
+  const json::value* items = told && told->is_object() ? told->get_object().if_contains("items") : nullptr;
+  if (items == nullptr) co_return unknown(told ? "`weir-worker labels` is of another version" : told.error().message);
+  auto models = json::read<std::vector<ModelLabels>>(*items);
+  if (!models) co_return unknown(models.error().message);
+  if (auto problem = models_problem(*models); !problem.empty()) co_return unknown(problem);
+  co_return *std::move(models);
 }
 
 // What another runner's workers left is not this one's to drop: each has a folder of its own.

@@ -110,7 +110,7 @@ constexpr SettingSpec kTable[] = {
     {"models_dir", Kind::text, "", "path",
      "Where models lie: efficientdet-lite0.tflite, NAME.tflite, NAME.onnx, with NAME.txt for labels; empty means the "
      "folder share/weir/models beside the programs.",
-     "worker up runner size"},
+     "worker labels up runner size"},
     {"library_dir", Kind::text, "", "path",
      "Where libtensorflowlite_c.so and libonnxruntime.so.1 lie; empty means lib/weir beside the programs, then the "
      "system's.",

@@ -21,6 +21,7 @@ void fields(V& v, About& a) {
   v.optional("capabilities", a.runner.capabilities);
   v.optional("said_capacity", a.runner.said_capacity);
   v.optional("capacity_pinned", a.runner.capacity_pinned);
+  v.optional("models", a.runner.models);
 }
 }  // namespace
 

@@ -229,10 +229,15 @@ TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {
   runner.host = "host-1";
   runner.capacity = 16;
   runner.capabilities = {"rtsp"};
+  runner.models = {{"tflite", "a", true, {"person", "fire hydrant"}}, {"hog", "", true, {"person"}}};
   auto first = run(c().register_runner(runner, "w1"));
   ASSERT_TRUE(first);
   EXPECT_TRUE(first->live);
   EXPECT_EQ(first->capabilities, runner.capabilities);
+  auto listed = run(c().list_runners({}, {}, 10));
+  ASSERT_TRUE(listed && listed->size() == 1 && listed->front().models.size() == 2);
+  EXPECT_EQ(listed->front().models[0].labels, runner.models[0].labels);
+  EXPECT_TRUE(listed->front().models[0].is_default);
   ASSERT_TRUE(run(c().change_runner(runner.id, {}, {true, DrainMode::soft, 8})));
   EXPECT_EQ(run(c().register_runner(runner, "w1")).error().reason, "boot_known");
   runner.boot = BootId::trusted("boot-2");

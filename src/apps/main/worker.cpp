@@ -1,6 +1,7 @@
 // `weir-worker`: the helper that links the media libraries; `weir worker …` finds it beside itself.
 #include "../command_line.hpp"
 #include "../print.hpp"
+#include "../worker/labels.hpp"
 #include "../worker/measure.hpp"
 #include "../worker/probe.hpp"
 #include "../worker/shard.hpp"
@@ -22,7 +23,7 @@ int fail(const Error& error, std::string_view command) {
 }
 
 int run(int argc, char** argv) {
-  const std::vector<Command> commands{shard_command(), probe_command(), measure_command()};
+  const std::vector<Command> commands{shard_command(), probe_command(), labels_command(), measure_command()};
   std::vector<std::string> words(argv + 1, argv + argc);
   auto parsed = parse_command_line(commands, words, "weir worker");
   if (!parsed) return fail(parsed.error(), words.empty() ? "" : words.front());

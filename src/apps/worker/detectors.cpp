@@ -2,14 +2,17 @@
 
 #include "weir/base/log.hpp"
 #include "weir/onnx/detector.hpp"
+#include "weir/onnx/labels.hpp"
 #include "weir/onnx/translated.hpp"
 #include "weir/opencv/hog.hpp"
 #include "weir/tflite/detector.hpp"
 #include "weir/tflite/labels.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace weir::apps {
 
@@ -28,6 +31,8 @@ std::string hog_module() {
   fs::path beside = fs::read_symlink("/proc/self/exe", unknown).parent_path() / "weir-hog.so";
   return fs::exists(beside, unknown) ? beside.string() : (prefix() / "lib/weir/weir-hog.so").string();
 }
+
+constexpr const char* kOnnxModel = "yolo11n";  // of a camera that names none
 
 // Our own copy where there is one; else the name alone, which the system's loader searches for.
 std::string library(const DetectorFolders& folders, const std::string& name) {
@@ -71,13 +76,64 @@ Result<std::unique_ptr<Detector>> make_tflite(const DetectorFolders& folders, co
   return std::move(usual);
 }
 
+// What can stand in a camera's allow_labels: a class without a name is never said.
+std::vector<std::string> sayable(const std::vector<std::string>& classes) {
+  std::vector<std::string> labels;
+  std::set<std::string> seen;
+  for (const std::string& label : classes)
+    if (is_label(label) && label != "???" && seen.insert(label).second) labels.push_back(label);
+  return labels;
+}
+
+Result<std::vector<std::string>> classes_of(const DetectorFolders& folders, const camera::Model& model) {
+  if (model.detector == "onnx") return onnx::labels_of(files_of(folders, model, "", ".onnx", kOnnxLibrary));
+  ModelFiles files = files_of(folders, model, "", ".tflite", kTfliteLibrary);
+  std::string bytes;
+  if (files.labels.empty()) {
+    TRY(read, read_model(files.model));
+    bytes = std::move(read);
+  }
+  return tflite::labels_of(files, bytes);
+}
+
+std::vector<camera::Model> models_in(const std::string& folder) {
+  std::vector<camera::Model> found;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    std::string ending = at->path().extension().string(), name = at->path().stem().string();
+    if (ending == ".tflite" || ending == ".onnx") found.push_back({ending.substr(1), name});
+  }
+  std::ranges::sort(found, {}, [](const camera::Model& model) { return std::tie(model.detector, model.name); });
+  return found;
+}
+
 }  // namespace
+
+std::vector<ModelLabels> list_models(const DetectorFolders& folders) {
+  std::vector<ModelLabels> out;
+  std::error_code unknown;
+  if (fs::exists(hog_module(), unknown)) out.push_back({"hog", "", true, {"person"}});
+  for (const camera::Model& model : models_in(folders.models)) {
+    auto classes = classes_of(folders, model);
+    if (classes) {
+      bool is_default = model.name == (model.detector == "onnx" ? kOnnxModel : kDefaultModel);
+      out.push_back({model.detector, model.name, is_default, sayable(*classes)});
+      if (models_problem(out).empty()) continue;
+      out.pop_back();
+    }
+    log::info("model.labels_unknown", classes ? "there are too many models or labels, or its name is no text"
+                                              : classes.error().message)
+        .with("detector", model.detector)
+        .with("model", model.name);
+  }
+  return out;
+}
 
 DetectorFactory detector_factory(DetectorFolders folders) {
   return [folders = std::move(folders)](const camera::Model& model) -> Result<std::unique_ptr<Detector>> {
     if (model.detector == "tflite")
       return make_tflite(folders, files_of(folders, model, kDefaultModel, ".tflite", kTfliteLibrary));
-    if (model.detector == "onnx") return onnx::make(files_of(folders, model, "yolo11n", ".onnx", kOnnxLibrary), 1);
+    if (model.detector == "onnx") return onnx::make(files_of(folders, model, kOnnxModel, ".onnx", kOnnxLibrary), 1);
     if (model.detector == "hog") return opencv::make_hog({.library = hog_module()});
     return stream_failure(restart::StreamErrorCode::model_error, "there is no detector of that name");
   };

@@ -4,9 +4,14 @@
 #include "../detector_folders.hpp"
 
 #include "weir/ports/detector.hpp"
+#include "weir/ports/model_labels.hpp"
 
 namespace weir::apps {
 
 DetectorFactory detector_factory(DetectorFolders folders);
+
+// Every model there is in the folder and what it can say, in the order of its classes. One whose labels cannot be read
+// is left out and a line in the log. Nothing is run or loaded, but files are read whole.
+std::vector<ModelLabels> list_models(const DetectorFolders& folders);
 
 }  // namespace weir::apps

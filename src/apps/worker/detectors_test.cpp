@@ -127,5 +127,25 @@ TEST_F(Detectors, WhatNeitherCanRunIsAModelErrorThatNamesTheFile) {
   EXPECT_PRED2(has, damaged.error().message, "efficientdet-lite0.tflite");
 }
 
+// What a runner tells the control plane: every model in the folder, and only what it can say.
+TEST_F(Detectors, ModelsAreListedWithTheirLabels_AndADamagedOneIsLeftOut) {
+  std::ofstream(folder_ / "efficientdet-lite0.tflite", std::ios::binary) << model_;
+  std::ofstream(folder_ / "mine.tflite") << "labels stand beside it";
+  std::ofstream(folder_ / "mine.txt") << "forklift\n???\nforklift\nbad\xff\npallet\n";
+  std::ofstream(folder_ / "nameless.onnx") << "no model at all";
+  std::ofstream(folder_ / "notes.md") << "no model either";
+  std::vector<ModelLabels> models = list_models({.models = folder_.string()});
+  std::erase_if(models, [](const ModelLabels& model) { return model.detector == "hog"; });
+  ASSERT_EQ(models.size(), 2u);
+  EXPECT_EQ(models[0].name, "efficientdet-lite0");
+  EXPECT_TRUE(models[0].is_default);
+  EXPECT_EQ(models[0].labels.size(), 80u);
+  EXPECT_EQ(models[0].labels.front(), "person");
+  EXPECT_EQ(models[1].name, "mine");
+  EXPECT_FALSE(models[1].is_default);
+  EXPECT_EQ(models[1].labels, (std::vector<std::string>{"forklift", "pallet"}));
+  EXPECT_EQ(models_problem(models), "");
+}
+
 }  // namespace
 }  // namespace weir::apps

@@ -43,6 +43,7 @@ void fields(V& v, Registration& r) {
   v.optional("capacity", r.runner.capacity, json::range(0, kCapacityMax));
   v.optional("capacity_streams", r.capacity_streams, json::range(0, kCapacityMax));
   v.optional("capabilities", r.runner.capabilities, capabilities_problem);
+  v.optional("models", r.runner.models, models_problem);
 }
 
 // A camera that the runner has and that does not stream, for a reason on the runner's side.

@@ -167,9 +167,12 @@ asio::awaitable<void> Manager::report_crash(CameraId camera) {
 // Registers until it is heard; the rest waits for it, because the last will must be in place before the first lease.
 asio::awaitable<void> Manager::join() {
   std::map<std::string, Instant> said;  // the reasons, and when
+  std::vector<ModelLabels> models;
+  if (settings_.models) models = co_await settings_.models();
   for (int attempt = 0; !code_; ++attempt) {
     Runner self = settings_.self;
     self.boot = owner_.boot;
+    self.models = models;
     auto registered = co_await plane_.register_runner(std::move(self));
     if (registered) {
       settings_.on_will(owner_.boot, registered->will);

@@ -10,6 +10,7 @@
 #include "weir/base/time.hpp"
 #include "weir/bucket/bucket.hpp"
 #include "weir/camera/config.hpp"
+#include "weir/ports/model_labels.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/json/object.hpp>
@@ -87,6 +88,7 @@ struct Runner {
   int said_capacity = 0;         // by itself, when it registered last
   bool capacity_pinned = false;  // `capacity` is what an operator said, and stays so
   std::vector<std::string> capabilities = {};
+  std::vector<ModelLabels> models = {};  // on its machine when it registered
   bool cordoned = false;
   DrainMode drain = DrainMode::none;
   BootId boot = {};                 // of the last registration

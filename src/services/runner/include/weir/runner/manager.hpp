@@ -44,6 +44,7 @@ struct ManagerSettings {
   std::function<Usage(const std::vector<int>& pids)> usage;
   std::function<void(const BootId& boot, const Secret& will)> on_will;  // for whoever outlives this process
   std::function<void(const Secret& token)> use_bus_token;
+  std::function<boost::asio::awaitable<std::vector<ModelLabels>>()> models = {};  // asked before it registers; bounded
   std::string control_plane_url;        // where workers publish; or several, with commas between
 };
 

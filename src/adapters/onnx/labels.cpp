@@ -1,0 +1,77 @@
+#include "weir/onnx/labels.hpp"
+
+#include "yolo.hpp"
+
+#include <fmt/format.h>
+
+namespace weir::onnx {
+
+namespace {
+
+// The fields of a protocol buffer in their order; ends where the bytes make no sense.
+class Fields {
+ public:
+  explicit Fields(std::string_view bytes) : rest_(bytes) {}
+
+  // False at the end. `bytes` is empty of a field that is a number.
+  bool next(std::uint64_t& field, std::string_view& bytes) {
+    std::uint64_t tag = 0, number = 0;
+    bytes = {};
+    if (rest_.empty() || !take_varint(tag)) return false;
+    field = tag >> 3;
+    switch (tag & 7) {
+      case 0: return take_varint(number);
+      case 1: return take(8, bytes);
+      case 2: return take_varint(number) && take(number, bytes);
+      case 5: return take(4, bytes);
+      default: return false;
+    }
+  }
+
+ private:
+  bool take_varint(std::uint64_t& value) {
+    value = 0;
+    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+      auto byte = static_cast<std::uint8_t>(rest_.front());
+      rest_.remove_prefix(1);
+      value |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return true;
+    }
+    return false;
+  }
+  bool take(std::uint64_t count, std::string_view& bytes) {
+    if (count > rest_.size()) return false;
+    bytes = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return true;
+  }
+  std::string_view rest_;
+};
+
+}  // namespace
+
+std::vector<std::string> packed_names(std::string_view model) {
+  constexpr std::uint64_t kMetadata = 14, kKey = 1, kValue = 2;
+  std::uint64_t field = 0, member = 0;
+  std::string_view bytes, part;
+  for (Fields fields(model); fields.next(field, bytes);) {
+    if (field != kMetadata) continue;
+    std::string_view key, value;
+    for (Fields entry(bytes); entry.next(member, part);) {
+      if (member == kKey) key = part;
+      if (member == kValue) value = part;
+    }
+    if (key == "names") return parse_names(value);
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> labels_of(const ModelFiles& files) {
+  if (!files.labels.empty()) return read_labels(files.labels);
+  TRY(bytes, read_model(files.model));
+  auto names = packed_names(bytes);
+  if (names.empty()) return model_failure(fmt::format("{} carries no names: what it can say is not known", files.model));
+  return names;
+}
+
+}  // namespace weir::onnx

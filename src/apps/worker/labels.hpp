@@ -1,0 +1,11 @@
+// `weir-worker labels`: what the models on this machine can say. A runner asks it once, when it starts, and tells the
+// control plane; `weir model labels --local` is the same for a person. Main thread only.
+#pragma once
+
+#include "../command.hpp"
+
+namespace weir::apps {
+
+Command labels_command();
+
+}  // namespace weir::apps
