@@ -1,4 +1,5 @@
 #include "weir/base/log.hpp"
+#include "weir/control_plane/advice.hpp"
 #include "weir/control_plane/answers.hpp"
 #include "weir/control_plane/camera_edit.hpp"
 #include "weir/control_plane/page.hpp"
@@ -17,6 +18,17 @@ constexpr std::string_view kNested = "/v1/tenants/{tenant_id}/sites/{site_id}/ca
 
 camera::Credentials credentials_for(const Caller& caller) {
   return sees_credentials(caller) ? camera::Credentials::shown : camera::Credentials::redacted;
+}
+
+// With what is probably wrong in its configuration, for whoever can mend it.
+boost::asio::awaitable<net::Response> shown(Plane& plane, const CameraRecord& record, const Caller& caller,
+                                            int status = 200) {
+  json::object out = write_camera(record, credentials_for(caller));
+  if (is_advised(caller)) {
+    (void)co_await learn_models(plane);
+    out["warnings"] = warnings_on(plane, record.config);
+  }
+  co_return net::Response::json(out, status);
 }
 
 void note_change(Plane& plane, std::string_view what, const CameraRecord& record, const Caller& caller,
@@ -70,9 +82,15 @@ Reply list_cameras(Plane& plane, net::Request& request, const Caller& caller) {
     CO_TRY(exists, co_await plane.catalog.show_site(std::move(site), std::move(tenant)));
   }
   camera::Credentials credentials = credentials_for(caller);
+  bool advised = is_advised(caller);
+  if (advised) (void)co_await learn_models(plane);
   co_return net::Response::json(listed(
       found, page, [](const CameraRecord& record) { return record.config.camera.str(); },
-      [&](const CameraRecord& record) { return write_camera(record, credentials); }));
+      [&](const CameraRecord& record) {
+        json::object out = write_camera(record, credentials);
+        if (advised) out["warnings"] = warnings_on(plane, record.config);
+        return out;
+      }));
 }
 
 Reply add_camera(Plane& plane, net::Request& request, const Caller& caller) {
@@ -88,7 +106,7 @@ Reply add_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(tenant, tenant_for(caller, config.tenant));
   CO_TRY(record, co_await plane.catalog.add_camera(std::move(config)));
   note_change(plane, "created", record, caller, request);
-  co_return net::Response::json(write_camera(record, credentials_for(caller)), 201);
+  co_return co_await shown(plane, record, caller, 201);
 }
 
 Reply show_camera(Plane& plane, net::Request& request, const Caller& caller) {
@@ -97,7 +115,7 @@ Reply show_camera(Plane& plane, net::Request& request, const Caller& caller) {
   TenantId tenant = place.tenant;
   CO_TRY(record, co_await plane.catalog.show_camera(std::move(id), std::move(tenant)));
   CO_TRY(here, stands_at(record, place));
-  co_return net::Response::json(write_camera(record, credentials_for(caller)));
+  co_return co_await shown(plane, record, caller);
 }
 
 template <EditKind kind>
@@ -119,7 +137,7 @@ Reply change_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(record, co_await plane.catalog.edit_camera(std::move(id), std::move(tenant), std::move(edit)));
   note_change(plane, "updated", record, caller, request);
   if (!record.config.assignable()) co_await announce_revoked(plane, record.config.camera, "camera_disabled");
-  co_return net::Response::json(write_camera(record, credentials_for(caller)));
+  co_return co_await shown(plane, record, caller);
 }
 
 // What can be said of a camera that is to go. Where its configuration cannot be read, the lease knows where it stands.

@@ -19,6 +19,7 @@ void ControlPlane::add_routes(net::Router& router) {
   add_snapshot_routes(router, *plane_);
   add_zone_routes(router, *plane_);
   add_runner_routes(router, *plane_);
+  add_model_routes(router, *plane_);
   add_event_routes(router, *plane_);
   add_auth_routes(router, *plane_);
 }

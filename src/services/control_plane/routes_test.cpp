@@ -74,6 +74,7 @@ const Expected kRoutes[] = {
     {Method::get, "/v1/runners/{runner_id}", "arv"},
     {Method::patch, "/v1/runners/{runner_id}", "a"},
     {Method::del, "/v1/runners/{runner_id}", "a"},
+    {Method::get, "/v1/models", "av"},
     {Method::get, "/v1/leases/events", "arv"},
     {Method::post, "/v1/events/batch", "arw"},
     {Method::get, "/v1/events", "arv"},

@@ -38,6 +38,7 @@ Reply register_runner(Plane& plane, net::Request& request, const Caller& caller)
   }
   TenantId asking = caller.tenant;
   CO_TRY(known, co_await plane.catalog.register_runner(std::move(runner), std::move(will_sha256), std::move(asking)));
+  plane.models.add(known);
   log::info("runner.registered")
       .with("runner_id", known.id)
       .with("boot_id", known.boot)

@@ -1,4 +1,5 @@
 #include "weir/base/log.hpp"
+#include "weir/control_plane/advice.hpp"
 #include "weir/control_plane/answers.hpp"
 #include "weir/control_plane/camera_edit.hpp"
 #include "weir/control_plane/page.hpp"
@@ -87,6 +88,7 @@ Result<ZoneBody> read_zone_body(const net::Request& request, std::optional<std::
     if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
   }
   body.erase("camera_uuid");
+  body.erase("warnings");  // an answer may come back
   if (zone_id && !body.contains("zone_id")) body["zone_id"] = *zone_id;
   TRY(zone, camera::read_zone(json::value(std::move(body))));
   if (zone_id && zone.zone_id != *zone_id) return bad_field("zone_id", "must equal the one in the path");
@@ -94,7 +96,16 @@ Result<ZoneBody> read_zone_body(const net::Request& request, std::optional<std::
   return out;
 }
 
-// ---- listing ----
+// ---- showing ----
+
+// With what is probably wrong with it. A caller who is advised has learnt the models before.
+json::object write_shown(const Plane& plane, const camera::Config& config, const camera::Zone& zone,
+                         const Caller& caller) {
+  json::object out = write_zone_of(config.camera, zone);
+  if (is_advised(caller)) out["warnings"] = warnings_on(plane, config, zone);
+  return out;
+}
+
 
 Reply list_of_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(place, place_of(request, caller));
@@ -103,7 +114,8 @@ Reply list_of_camera(Plane& plane, net::Request& request, const Caller& caller) 
   CO_TRY(record, co_await record_at(plane, place, std::move(camera)));
   // A camera has at most as many zones as fit on a page.
   json::array items;
-  for (const camera::Zone& zone : record.config.zones) items.push_back(write_zone_of(record.config.camera, zone));
+  if (is_advised(caller)) (void)co_await learn_models(plane);
+  for (const camera::Zone& zone : record.config.zones) items.push_back(write_shown(plane, record.config, zone, caller));
   co_return net::Response::json(json::object{{"items", std::move(items)}, {"next_cursor", nullptr}});
 }
 
@@ -129,7 +141,8 @@ Result<ZonePlace> read_zone_cursor(const std::string& after) {
 // Collects zones in the order of (camera, zone_id) until the page is full.
 class ZoneCollector {
  public:
-  explicit ZoneCollector(int limit) : limit_(static_cast<size_t>(limit)) {}
+  ZoneCollector(const Plane& plane, const Caller& caller, int limit)
+      : plane_(plane), caller_(caller), limit_(static_cast<size_t>(limit)) {}
 
   // False when the page was full before the camera's last zone.
   bool add(const camera::Config& config, std::int64_t after) {
@@ -139,7 +152,7 @@ class ZoneCollector {
     std::ranges::sort(zones, {}, &camera::Zone::zone_id);
     for (const camera::Zone* zone : zones) {
       if (items_.size() == limit_) return false;
-      items_.push_back(write_zone_of(config.camera, *zone));
+      items_.push_back(write_shown(plane_, config, *zone, caller_));
       last_ = {config.camera, zone->zone_id};
     }
     last_ = {config.camera, INT32_MAX};
@@ -152,6 +165,8 @@ class ZoneCollector {
   }
 
  private:
+  const Plane& plane_;
+  const Caller& caller_;
   const size_t limit_;
   json::array items_;
   ZonePlace last_;
@@ -174,7 +189,8 @@ Reply list_of_site(Plane& plane, net::Request& request, const Caller& caller) {
   SiteId site = place.site;
   TenantId tenant = place.tenant;
   CO_TRY(exists, co_await plane.catalog.show_site(std::move(site), std::move(tenant)));
-  ZoneCollector zones(page.limit);
+  if (is_advised(caller)) (void)co_await learn_models(plane);
+  ZoneCollector zones(plane, caller, page.limit);
   CO_TRY(room, co_await collect_rest(plane, place, from, zones));
   bool more = !room;
   CameraId after = from.camera;
@@ -205,7 +221,8 @@ Reply show_zone(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(record, co_await record_at(plane, place, std::move(camera)));
   const camera::Zone* zone = find_zone(record.config, zone_id);
   if (zone == nullptr) co_return no_such_zone();
-  co_return net::Response::json(write_zone_of(record.config.camera, *zone));
+  if (is_advised(caller)) (void)co_await learn_models(plane);
+  co_return net::Response::json(write_shown(plane, record.config, *zone, caller));
 }
 
 boost::asio::awaitable<Result<CameraRecord>> edit_zones(Plane& plane, Place place, CameraId camera,
@@ -247,7 +264,8 @@ Reply write_zone(Plane& plane, net::Request& request, const Caller& caller) {
   };
   CO_TRY(record, co_await edit_zones(plane, place, std::move(camera), std::move(change)));
   note_zones(plane, record, zone.zone_id, caller, request);
-  co_return net::Response::json(write_zone_of(record.config.camera, zone), write == ZoneWrite::add ? 201 : 200);
+  (void)co_await learn_models(plane);
+  co_return net::Response::json(write_shown(plane, record.config, zone, caller), write == ZoneWrite::add ? 201 : 200);
 }
 
 Reply remove_zone(Plane& plane, net::Request& request, const Caller& caller) {

@@ -147,6 +147,16 @@ TEST_F(SizesTest, ZonesAndCrop_AreInPixelsOfTheMainStream_OnTheSubstreamToo) {
   EXPECT_EQ(eyes_->region_width, 32);
 }
 
+// The control plane warns of zones outside it.
+TEST_F(SizesTest, StatusOfACameraOnItsSubstream_TellsTheMainStreamsSize) {
+  begin();
+  ASSERT_TRUE(on_the_substream());
+  // Once for each of the two streams.
+  EXPECT_TRUE(eventually(10s, [&] { return heard("stream.status.t.s.a", "\"state\":\"STREAMING\"") >= 2; }));
+  EXPECT_EQ(heard("stream.status.t.s.a", "\"width\":640,\"height\":480"), heard("stream.status.t.s.a", "\"width\""));
+  EXPECT_GE(heard("stream.status.t.s.a", "\"width\":640"), 2);
+}
+
 TEST_F(SizesTest, LeastAreaOfMotion_IsInPixelsOfTheMainStream_OnTheSubstreamToo) {
   Source drawn = with_substream();
   drawn.config.motion_gating.min_area_px = 50'000;  // a sixth of the main stream's picture

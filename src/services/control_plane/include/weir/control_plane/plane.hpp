@@ -10,6 +10,7 @@
 #include "weir/control_plane/event_feed.hpp"
 #include "weir/control_plane/instruments.hpp"
 #include "weir/control_plane/metered.hpp"
+#include "weir/control_plane/model_board.hpp"
 #include "weir/control_plane/snapshots.hpp"
 #include "weir/event/routing.hpp"
 #include "weir/lease/version.hpp"
@@ -91,6 +92,7 @@ struct Plane {
   CameraPlaces places;
   StreamBoard streams;
   Snapshots snapshots;
+  ModelBoard models;
   EventFeed feed;
   Announcer announcer;
 };
@@ -108,6 +110,7 @@ void add_camera_routes(net::Router& router, Plane& plane);
 void add_snapshot_routes(net::Router& router, Plane& plane);
 void add_zone_routes(net::Router& router, Plane& plane);
 void add_runner_routes(net::Router& router, Plane& plane);
+void add_model_routes(net::Router& router, Plane& plane);
 void add_event_routes(net::Router& router, Plane& plane);
 void add_auth_routes(net::Router& router, Plane& plane);
 
