@@ -12,7 +12,8 @@ namespace weir::apps {
 // What --role says; a usage error where it is none.
 Result<net::Role> read_role(const std::string& text);
 
-// What a command that changed something prints: the sentence, or the answer where JSON was asked for.
+// What a command that changed something prints: the sentence, or the answer where JSON was asked for; and the warnings
+// in the answer.
 int done(const Arguments& arguments, const json::value& answer, std::string_view sentence);
 
 std::vector<Command> token_commands();
@@ -21,6 +22,7 @@ std::vector<Command> tenant_commands();
 std::vector<Command> site_commands();
 std::vector<Command> camera_commands();
 std::vector<Command> zone_commands();
+std::vector<Command> model_commands();
 std::vector<Command> node_commands();
 std::vector<Command> lease_commands();
 std::vector<Command> event_commands();

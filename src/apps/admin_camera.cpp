@@ -4,6 +4,7 @@
 #include "camera_keys.hpp"
 #include "files.hpp"
 #include "print.hpp"
+#include "warnings.hpp"
 
 #include "weir/camera/config.hpp"
 #include "weir/posix/child_process.hpp"
@@ -17,6 +18,7 @@
 namespace weir::apps {
 
 int done(const Arguments& arguments, const json::value& answer, std::string_view sentence) {
+  warn_of(answer);
   if (arguments.has("json")) print_json(answer);
   else print_line(harmless(sentence));
   return 0;
@@ -73,7 +75,7 @@ Result<json::object> body_of(const Arguments& arguments) {
 }
 
 void warn_of_budgets(Api& api, const std::set<std::string>& sites) {
-  for (const std::string& warning : budget_warnings(api, sites)) complain("warning: " + warning);
+  for (const std::string& warning : budget_warnings(api, sites)) warn(warning);
 }
 
 Result<int> camera_add(const Arguments& arguments) {
@@ -120,6 +122,8 @@ Result<int> camera_show(const Arguments& arguments) {
   TRY(answer, api.get(route("/v1/cameras", arguments.text("<camera>"))));
   json::value shown = without_credentials(answer);
   if (arguments.has("json") || !shown.is_object()) return done(arguments, shown, "");
+  warn_of(answer);
+  shown.get_object().erase("warnings");
   print(field_lines(shown.get_object()));
   return 0;
 }
@@ -212,12 +216,15 @@ Result<int> camera_import(const Arguments& arguments) {
   auto counts = import_cameras(api, lines, options, [&](const Imported& one) {
     if (arguments.has("json")) {
       items.push_back(json::object{
-          {"line", one.line}, {"camera_uuid", one.camera}, {"result", one.result}, {"message", one.message}});
+          {"line", one.line}, {"camera_uuid", one.camera}, {"result", one.result}, {"message", one.message},
+          {"warnings", one.warnings}});
     } else if (one.result == "failed") {
       std::string_view who = one.camera.empty() ? std::string_view("camera") : one.camera;
       complain(fmt::format("{}:{}: {} failed: {}", file, one.line, who, one.message));
     } else {
       print_line(harmless(fmt::format("{}:{}: {} {}", file, one.line, one.result, one.camera)));
+      for (const std::string& message : messages_of(one.warnings))
+        warn(fmt::format("{}:{}: {}: {}", file, one.line, one.camera, message));
     }
     return true;
   });

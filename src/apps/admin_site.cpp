@@ -2,6 +2,7 @@
 #include "api.hpp"
 #include "budget_advice.hpp"
 #include "print.hpp"
+#include "warnings.hpp"
 
 namespace weir::apps {
 
@@ -97,7 +98,7 @@ Result<int> site_budget(const Arguments& arguments) {
   std::string target = route("/v1/sites", arguments.text("<site>"), "/budget");
   TRY(present, api.get(target));
   if (body.empty()) {
-    for (const std::string& warning : budget_warnings(api, {arguments.text("<site>")})) complain("warning: " + warning);
+    for (const std::string& warning : budget_warnings(api, {arguments.text("<site>")})) warn(warning);
     return show(arguments, present);
   }
   // What was not given stays as it is.

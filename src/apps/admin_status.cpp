@@ -44,6 +44,13 @@ json::array listed(const std::vector<Slow>& cameras) {
   return out;
 }
 
+json::array listed(const std::vector<Mistake>& mistakes) {
+  json::array out;
+  for (const Mistake& each : mistakes)
+    out.push_back(json::object{{"camera_uuid", each.camera}, {"code", each.code}, {"message", each.message}});
+  return out;
+}
+
 Result<json::object> look(Api& api) {
   json::object seen{{"address", redact_url(api.url())}};
   TRY(ready, api.raw(net::Method::get, "/readyz"));
@@ -80,19 +87,31 @@ Result<json::object> look(Api& api) {
   seen["not_streaming"] = listed(fleet.quiet);
   seen["not_looked_at"] = listed(fleet.blind);
   seen["looked_at_too_seldom"] = listed(fleet.slow);
+  seen["warnings"] = listed(fleet.mistakes);
   return seen;
 }
 
+constexpr size_t kShown = 15;
+
+std::string rest_of(const json::array& all) {
+  if (all.size() <= kShown) return "";
+  return fmt::format("… and {} more; all of them: weir status --json\n", all.size() - kShown);
+}
+
 std::string table_of(const json::array& cameras, const char* title) {
-  constexpr size_t kShown = 15;
   if (cameras.empty()) return "";
   Table table({title, "RUNNER", "WHY"});
   for (size_t i = 0; i < std::min(cameras.size(), kShown); ++i)
     table.add({cell(cameras[i], "camera_uuid"), cell(cameras[i], "runner_id"), cell(cameras[i], "reason")});
-  std::string out = "\n" + table.text();
-  if (cameras.size() > kShown)
-    out += fmt::format("… and {} more; all of them: weir status --json\n", cameras.size() - kShown);
-  return out;
+  return "\n" + table.text() + rest_of(cameras);
+}
+
+std::string warnings_table(const json::array& warnings) {
+  if (warnings.empty()) return "";
+  Table table({"WARNINGS", "WHAT"});
+  for (size_t i = 0; i < std::min(warnings.size(), kShown); ++i)
+    table.add({cell(warnings[i], "camera_uuid"), cell(warnings[i], "message")});
+  return "\n" + table.text() + rest_of(warnings);
 }
 
 std::string screen_of(const json::object& seen) {
@@ -109,7 +128,8 @@ std::string screen_of(const json::object& seen) {
       quiet.size(), cell(seen, "cameras_pending"), cell(seen, "leases_held"), cell(seen, "runners_live"),
       cell(seen, "runners_silent"), cell(seen, "runners_draining"), cell(seen, "runners_cordoned"));
   return out + table_of(quiet, "NOT STREAMING") + table_of(seen.at("not_looked_at").get_array(), "NOT LOOKED AT") +
-         table_of(seen.at("looked_at_too_seldom").get_array(), "LOOKED AT TOO SELDOM");
+         table_of(seen.at("looked_at_too_seldom").get_array(), "LOOKED AT TOO SELDOM") +
+         warnings_table(seen.at("warnings").get_array());
 }
 
 Result<int> status(const Arguments& arguments) {

@@ -1,5 +1,7 @@
 #include "camera_import.hpp"
 
+#include "warnings.hpp"
+
 #include "weir/camera/config.hpp"
 
 #include <algorithm>
@@ -73,7 +75,8 @@ class Importer {
  public:
   Importer(Api& api, const ImportOptions& options) : api_(api), options_(options) {}
 
-  Result<std::string> put(json::object camera) {
+  // The word for what was done, and the camera as it is now.
+  Result<std::pair<std::string, json::value>> put(json::object camera) {
     std::string id = text_field(camera, "camera_uuid");
     bool redacted = any_redacted(camera);
     if (redacted) {
@@ -89,7 +92,7 @@ class Importer {
       there_.insert(place);
     }
     auto added = add_camera(api_, camera, false);
-    if (added) return std::string("added");
+    if (added) return std::pair{std::string("added"), *std::move(added)};
     if (added.error().code != Errc::conflict) return added.error();
     if (!options_.update) {
       Error exists = added.error();
@@ -98,7 +101,7 @@ class Importer {
     }
     // What the file does not name stays as somebody has set it: zones, a model, a camera that was disabled.
     TRY(updated, api_.send(net::Method::patch, route("/v1/cameras", id), camera));
-    return std::string("updated");
+    return std::pair{std::string("updated"), std::move(updated)};
   }
 
  private:
@@ -135,7 +138,8 @@ ImportCounts import_cameras(Api& api, const std::vector<CameraLine>& lines, cons
       report.result = "failed";
       report.message = line.problem;
     } else if (auto put = importer.put(line.camera); put) {
-      report.result = *put;
+      report.result = put->first;
+      report.warnings = warnings_in(put->second);
     } else {
       report.result = "failed";
       report.message = put.error().message;

@@ -25,6 +25,7 @@ struct Imported {
   std::string camera = {};
   std::string result = {};   // added, updated, failed
   std::string message = {};  // why it failed
+  json::array warnings = {};  // what the control plane says is probably wrong with it
 };
 
 struct ImportCounts {

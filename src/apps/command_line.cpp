@@ -203,6 +203,7 @@ class Grammar {
     if (word == "site") return "Places with cameras, and how quickly they may be dialled";
     if (word == "camera") return "What should be processed";
     if (word == "zone") return "Where in a camera's picture detections count";
+    if (word == "model") return "What detectors can see";
     if (word == "node") return "Runners, as an operator sees them";
     if (word == "lease") return "Who owns which camera now";
     if (word == "key") return "API keys: what runners and programs buy their tokens with";

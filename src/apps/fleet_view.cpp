@@ -1,6 +1,7 @@
 #include "fleet_view.hpp"
 
 #include "print.hpp"
+#include "warnings.hpp"
 
 #include <algorithm>
 #include <array>
@@ -137,6 +138,11 @@ std::string why_quiet(const json::value& lease) {
   return is(*stream, "state", "CONNECTING") ? "connecting" : "disconnected";
 }
 
+void note_mistakes(const json::value& camera, std::vector<Mistake>& mistakes) {
+  for (const json::value& warning : warnings_in(camera))
+    mistakes.push_back({text(camera, "camera_uuid"), text(warning, "code"), text(warning, "message")});
+}
+
 // Without what differs from camera to camera.
 std::string in_short(const std::string& reason) {
   if (reason.find("has said nothing about it for") != std::string::npos) return "silent";
@@ -170,6 +176,16 @@ std::string reasons_of(const std::vector<Quiet>& cameras) {
   return why;
 }
 
+// "; 2 cameras have a mistake in their configuration", or "". A camera's mistakes stand one after the other.
+std::string mistakes_text(const FleetView& fleet) {
+  int cameras = 0;
+  for (size_t i = 0; i < fleet.mistakes.size(); ++i)
+    cameras += i == 0 || fleet.mistakes[i].camera != fleet.mistakes[i - 1].camera ? 1 : 0;
+  if (cameras == 0) return "";
+  return fmt::format("; {} {} in {} configuration", counted(cameras, "camera"),
+                     cameras == 1 ? "has a mistake" : "have mistakes", cameras == 1 ? "its" : "their");
+}
+
 }  // namespace
 
 bool any_waits_for_budget(const json::array& runners) {
@@ -192,6 +208,7 @@ FleetView fleet_view(const json::array& cameras, const json::array& leases, cons
     if (is(lease, "status", "active")) held[cell(lease, "camera_uuid")] = &lease;
   fleet.cameras = static_cast<int>(cameras.size());
   for (const json::value& camera : cameras) {
+    if (is(camera, "enabled", true)) note_mistakes(camera, fleet.mistakes);
     if (!is(camera, "enabled", true) || is(camera, "processing", "cluster")) continue;
     ++fleet.enabled;
     std::string id = cell(camera, "camera_uuid");
@@ -238,14 +255,16 @@ std::string verdict(const FleetView& fleet) {
   if (fleet.enabled == 0) return "nothing to do: no camera is enabled";
   std::string all = fleet.enabled == 1 ? "the one enabled camera streams"
                                        : fmt::format("all {} enabled cameras stream", fleet.enabled);
-  if (fleet.quiet.empty() && fleet.blind.empty() && fleet.slow.empty()) return "everything is all right: " + all;
+  std::string mistakes = mistakes_text(fleet);
+  if (fleet.quiet.empty() && fleet.blind.empty() && fleet.slow.empty() && mistakes.empty())
+    return "everything is all right: " + all;
   int quiet = static_cast<int>(fleet.quiet.size()), blind = static_cast<int>(fleet.blind.size());
   std::string unseen = blind == 0 ? ""
                                   : fmt::format("; nobody looks at {}: {}", counted(blind, "stream"), reasons_of(fleet.blind));
   if (std::string slow = slow_text(fleet.slow); !slow.empty()) unseen += "; " + slow;
-  if (quiet == 0) return all + unseen;
-  return fmt::format("{} of {} {} not stream: {}{}", quiet, counted(fleet.enabled, "camera"), quiet == 1 ? "does" : "do",
-                     reasons_of(fleet.quiet), unseen);
+  if (quiet == 0) return all + unseen + mistakes;
+  return fmt::format("{} of {} {} not stream: {}{}{}", quiet, counted(fleet.enabled, "camera"),
+                     quiet == 1 ? "does" : "do", reasons_of(fleet.quiet), unseen, mistakes);
 }
 
 }  // namespace weir::apps

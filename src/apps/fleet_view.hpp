@@ -21,6 +21,11 @@ struct Slow {
   double looked = 0, wanted = 0;
 };
 
+// What the control plane says is probably wrong in the configuration of an enabled camera.
+struct Mistake {
+  std::string camera, code, message;
+};
+
 struct FleetView {
   int cameras = 0, enabled = 0, leased = 0, streaming = 0;
   int pending = 0;  // enabled, and nobody has it
@@ -28,6 +33,7 @@ struct FleetView {
   std::vector<Quiet> quiet = {};  // enabled and not streaming
   std::vector<Quiet> blind = {};  // streaming, but the model does not work
   std::vector<Slow> slow = {};    // streaming, and looked at too seldom
+  std::vector<Mistake> mistakes = {};
 };
 
 // `sites`: at least those of cameras that wait for their site's budget.

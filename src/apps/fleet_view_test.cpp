@@ -33,6 +33,22 @@ TEST(FleetView, EverythingStreams_IsAllRight) {
   EXPECT_EQ(verdict(seen({}, {})), "nothing to do: no camera is enabled");
 }
 
+TEST(FleetView, ACameraWithAMistakeInItsConfiguration_IsNotAllRight) {
+  const std::string wrong = R"("enabled":true,"warnings":[{"code":"zone_tiny","field":"zones[0].polygon","message":"zone 1 …"},
+                                {"code":"label_unknown","field":"allow_labels[0]","message":"the camera …"}])";
+  const std::string streams = R"({"state":"STREAMING","age_s":2})";
+  FleetView fleet = seen({camera("a", wrong), camera("b", R"("enabled":true,"warnings":[])"), camera("c")},
+                         {lease("a", streams), lease("b", streams), lease("c", streams)});
+  EXPECT_EQ(verdict(fleet), "all 3 enabled cameras stream; 1 camera has a mistake in its configuration");
+  ASSERT_EQ(fleet.mistakes.size(), 2u);
+  EXPECT_EQ(fleet.mistakes[1].camera, "a");
+  EXPECT_EQ(fleet.mistakes[1].code, "label_unknown");
+  fleet = seen({camera("a", wrong), camera("b", wrong), camera("c", R"("enabled":false,)" + wrong.substr(15))},
+               {lease("a", streams)});
+  EXPECT_EQ(verdict(fleet),
+            "1 of 2 cameras does not stream: waits for a runner; 2 cameras have mistakes in their configuration");
+}
+
 TEST(FleetView, CamerasThatDoNotStream_HaveTheirReason) {
   FleetView fleet = seen(
       {camera("a"), camera("b"), camera("c"), camera("d"), camera("e"), camera("f"), camera("g")},

@@ -11,6 +11,7 @@
 #include "screen.hpp"
 #include "server_process.hpp"
 #include "terminal_table.hpp"
+#include "warnings.hpp"
 
 #include "weir/base/log.hpp"
 #include "weir/net/token.hpp"
@@ -107,6 +108,8 @@ class CameraLoading {
     auto counts = import_cameras(*api, lines_, {.create = true, .update = true}, [&](const Imported& one) {
       if (one.result == "failed")
         screen_.say(harmless(fmt::format("{}:{}: {}: {}", file_, one.line, one.camera, one.message)));
+      for (const std::string& message : messages_of(one.warnings))
+        screen_.say(harmless(fmt::format("warning: {}:{}: {}: {}", file_, one.line, one.camera, message)));
       return !stop_;
     });
     screen_.say(fmt::format("cameras from {}: {}", file_, counts_text(counts)));
