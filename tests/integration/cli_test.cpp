@@ -30,7 +30,7 @@ const std::vector<std::string> kCommands = {
     "camera set",  "camera export", "camera snapshot", "zone add",     "zone list",     "zone show",      "zone remove",
     "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "node capacity",  "node remove",
     "lease list",
-    "lease show",  "lease revoke", "lease events",  "key add",       "key list",       "key revoke",
+    "lease show",  "lease revoke", "lease events",  "model labels", "key add",       "key list",       "key revoke",
     "status",      "size",          "settings",      "version"};
 
 TEST(Cli, EveryCommand_HasHelpWithAnExample) {
