@@ -34,8 +34,8 @@ Result<int> model_labels(const Arguments& arguments) {
   TRY(models, api.list("/v1/models"));
   if (models.empty())
     return Error{Errc::not_found, "no_models",
-                 "no runner has said which models it has: start one (weir runner --help), or look at the models of this "
-                 "machine (weir model labels --local)"};
+                 "no runner has said which models it has: start one (weir runner --help), or look at the models of "
+                 "this machine (weir model labels --local)"};
   return print_labels(models, arguments.text("<model>"), arguments.has("json"));
 }
 
@@ -44,10 +44,11 @@ Result<int> model_labels(const Arguments& arguments) {
 std::vector<Command> model_commands() {
   return {{"model labels",
            "Print what a model's detections can be called, one label a line: the words for allow_labels",
-           "weir model labels\nweir model labels yolo11n\nweir model labels --local --models-dir /usr/share/weir/models",
+           "weir model labels\nweir model labels yolo11n\n"
+           "weir model labels --local --models-dir /usr/share/weir/models",
            "admin",
-           with_api_options({{"<model>", "MODEL", "A model's name, or a detector for its default; else the model of a camera "
-                                                  "that names none"},
+           with_api_options({{"<model>", "MODEL",
+                              "A model's name, or a detector for its default; else the model of a camera that names none"},
                              {"local", "", "Look at the models of this machine instead of asking the runners"},
                              {"models-dir", "DIR", "With --local: where they lie"}}),
            model_labels}};

@@ -47,7 +47,8 @@ json::array listed(const std::vector<Slow>& cameras) {
 json::array listed(const std::vector<Mistake>& mistakes) {
   json::array out;
   for (const Mistake& each : mistakes)
-    out.push_back(json::object{{"camera_uuid", each.camera}, {"code", each.code}, {"message", each.message}});
+    out.push_back(json::object{
+        {"camera_uuid", each.camera}, {"code", each.code}, {"field", each.field}, {"message", each.message}});
   return out;
 }
 

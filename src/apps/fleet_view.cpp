@@ -140,7 +140,8 @@ std::string why_quiet(const json::value& lease) {
 
 void note_mistakes(const json::value& camera, std::vector<Mistake>& mistakes) {
   for (const json::value& warning : warnings_in(camera))
-    mistakes.push_back({text(camera, "camera_uuid"), text(warning, "code"), text(warning, "message")});
+    mistakes.push_back(
+        {text(camera, "camera_uuid"), text(warning, "code"), text(warning, "field"), text(warning, "message")});
 }
 
 // Without what differs from camera to camera.
@@ -176,7 +177,7 @@ std::string reasons_of(const std::vector<Quiet>& cameras) {
   return why;
 }
 
-// "; 2 cameras have a mistake in their configuration", or "". A camera's mistakes stand one after the other.
+// "; 2 cameras have mistakes in their configuration", or "". A camera's mistakes stand one after the other.
 std::string mistakes_text(const FleetView& fleet) {
   int cameras = 0;
   for (size_t i = 0; i < fleet.mistakes.size(); ++i)

@@ -23,7 +23,7 @@ struct Slow {
 
 // What the control plane says is probably wrong in the configuration of an enabled camera.
 struct Mistake {
-  std::string camera, code, message;
+  std::string camera, code, field, message;
 };
 
 struct FleetView {

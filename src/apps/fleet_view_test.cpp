@@ -34,8 +34,9 @@ TEST(FleetView, EverythingStreams_IsAllRight) {
 }
 
 TEST(FleetView, ACameraWithAMistakeInItsConfiguration_IsNotAllRight) {
-  const std::string wrong = R"("enabled":true,"warnings":[{"code":"zone_tiny","field":"zones[0].polygon","message":"zone 1 …"},
-                                {"code":"label_unknown","field":"allow_labels[0]","message":"the camera …"}])";
+  const std::string wrong = R"("enabled":true,"warnings":[
+      {"code":"zone_tiny","field":"zones[0].polygon","message":"zone 1 …"},
+      {"code":"label_unknown","field":"allow_labels[0]","message":"the camera …"}])";
   const std::string streams = R"({"state":"STREAMING","age_s":2})";
   FleetView fleet = seen({camera("a", wrong), camera("b", R"("enabled":true,"warnings":[])"), camera("c")},
                          {lease("a", streams), lease("b", streams), lease("c", streams)});
@@ -43,6 +44,7 @@ TEST(FleetView, ACameraWithAMistakeInItsConfiguration_IsNotAllRight) {
   ASSERT_EQ(fleet.mistakes.size(), 2u);
   EXPECT_EQ(fleet.mistakes[1].camera, "a");
   EXPECT_EQ(fleet.mistakes[1].code, "label_unknown");
+  EXPECT_EQ(fleet.mistakes[1].field, "allow_labels[0]");
   fleet = seen({camera("a", wrong), camera("b", wrong), camera("c", R"("enabled":false,)" + wrong.substr(15))},
                {lease("a", streams)});
   EXPECT_EQ(verdict(fleet),

@@ -42,8 +42,8 @@ Result<int> print_labels(const json::array& models, const std::string& wanted, b
     print_json(json::object{{"items", std::move(items)}});
     return 0;
   }
-  auto default_of_all = std::ranges::find_if(found, [&](size_t i) { return is_meant(all[i], camera::Model{}.detector); });
-  ModelLabels& shown = all[wanted.empty() && default_of_all != found.end() ? *default_of_all : found.at(0)];
+  auto usual = std::ranges::find_if(found, [&](size_t i) { return is_meant(all[i], camera::Model{}.detector); });
+  ModelLabels& shown = all[wanted.empty() && usual != found.end() ? *usual : found[0]];
   if (found.size() > 1)
     complain(fmt::format("these are the labels of {}; name one for its own: {}", title(shown), names_of(all)));
   std::ranges::sort(shown.labels);  // a person looks for a word

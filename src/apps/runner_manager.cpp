@@ -179,7 +179,8 @@ asio::awaitable<std::vector<ModelLabels>> ManagerProcess::models() {
   auto child = host_.start(program);
   if (!child) co_return unknown(child.error().message);
   auto said = co_await ((*child)->read_line() || clock_.wait(kWithin));
-  if (said.index() == 1) co_return unknown(fmt::format("`weir-worker labels` took longer than {:.0f} s", seconds(kWithin)));
+  if (said.index() == 1)
+    co_return unknown(fmt::format("`weir-worker labels` took longer than {:.0f} s", seconds(kWithin)));
   const auto& line = std::get<0>(said);
   auto told = line ? json::parse_text(*line) : Result<json::value>(line.error());
   const json::value* items = told && told->is_object() ? told->get_object().if_contains("items") : nullptr;

@@ -18,11 +18,13 @@ std::string models_problem(const std::vector<ModelLabels>& models) {
   bool sane = models.size() <= kModelsMax;
   for (const ModelLabels& model : models) {
     labels += model.labels.size();
-    sane = sane && is_word(model.detector, 64) && is_word(model.name, 255) && std::ranges::all_of(model.labels, is_label);
+    sane = sane && is_word(model.detector, 64) && is_word(model.name, 255) &&
+           std::ranges::all_of(model.labels, is_label);
   }
   if (sane && labels <= kModelLabelsMax) return "";
-  return fmt::format("must hold at most {} models with {} labels in all, each of 1 to 64 bytes without control characters",
-                     kModelsMax, kModelLabelsMax);
+  return fmt::format(
+      "must hold at most {} models with {} labels in all, each of 1 to 64 bytes without control characters", kModelsMax,
+      kModelLabelsMax);
 }
 
 }  // namespace weir

@@ -28,7 +28,8 @@ class Advice : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!fleet_needs().empty()) GTEST_SKIP() << fleet_needs();
-    fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.profile = "width=384,height=288,fps=10,keyframe_s=1,seconds=10"});
+    FleetOptions options{.profile = "width=384,height=288,fps=10,keyframe_s=1,seconds=10"};
+    fleet_ = std::make_unique<RunnerFleet>(std::move(options));
   }
   std::string file_text(const std::string& name) const {
     std::ostringstream text;
@@ -38,10 +39,10 @@ class Advice : public ::testing::Test {
   // As a person would say it.
   Said weir(const std::string& words) const {
     std::string folder = fleet_->folder().path();
-    int status = std::system(fmt::format("cd {0} && env -u MODELS_DIR WEIR_URL={1} WEIR_TOKEN={2} '{3}' {4} >{0}/out 2>{0}/err "
-                                         "</dev/null", folder, fleet_->plane().url(),
-                                         fleet_->plane().token("admin").reveal(), WEIR_BINARY, words)
-                                 .c_str());
+    std::string command =
+        fmt::format("cd {0} && env -u MODELS_DIR WEIR_URL={1} WEIR_TOKEN={2} '{3}' {4} >{0}/out 2>{0}/err </dev/null",
+                    folder, fleet_->plane().url(), fleet_->plane().token("admin").reveal(), WEIR_BINARY, words);
+    int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_text("out"), file_text("err")};
   }
   Said import(const std::string& cam_1, const std::string& cam_2) const {
@@ -71,7 +72,8 @@ TEST_F(Advice, MistakesInZonesAndLabels_AreAnswered_AndStandInTheStatus_UntilThe
                      "zones: [{zone_id: 1, name: gate, polygon: [[600,100],[700,100],[700,250]]}]");
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_TRUE(has(made.out, "2 updated")) << made.out;
-  EXPECT_TRUE(made.err.starts_with("warning: cameras.yaml:1: cam-1: zone 1 has coordinates between 0 and 1")) << made.err;
+  EXPECT_TRUE(made.err.starts_with("warning: cameras.yaml:1: cam-1: zone 1 has coordinates between 0 and 1"))
+      << made.err;
   EXPECT_EQ(std::ranges::count(made.err, '\n'), 1) << "nobody knows the stream or the model yet: " << made.err;
   Said unknown = weir("model labels");
   EXPECT_EQ(unknown.code, 1);
@@ -101,7 +103,8 @@ TEST_F(Advice, MistakesInZonesAndLabels_AreAnswered_AndStandInTheStatus_UntilThe
 
 TEST_F(Advice, ModelLabels_AreThoseThatTheRunnersHave_OrThisMachine) {
   fleet_->add("r1");
-  EXPECT_TRUE(eventually(20s, [&] { return between_looks(), weir("model labels").code == 0; })) << weir("model labels").err;
+  EXPECT_TRUE(eventually(20s, [&] { return between_looks(), weir("model labels").code == 0; }))
+      << weir("model labels").err;
   Said labels = weir("model labels");
   EXPECT_TRUE(has(labels.out, "\nperson\n")) << labels.out;
   EXPECT_TRUE(has(labels.out, "\nfire hydrant\n")) << labels.out;

@@ -70,7 +70,8 @@ Result<std::vector<std::string>> labels_of(const ModelFiles& files) {
   if (!files.labels.empty()) return read_labels(files.labels);
   TRY(bytes, read_model(files.model));
   auto names = packed_names(bytes);
-  if (names.empty()) return model_failure(fmt::format("{} carries no names: what it can say is not known", files.model));
+  if (names.empty())
+    return model_failure(fmt::format("{} carries no names: what it can say is not known", files.model));
   return names;
 }
 

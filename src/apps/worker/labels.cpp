@@ -14,7 +14,8 @@ Result<int> run_labels(const Arguments& arguments) {
   json::array models = json::write_value(list_models(folders)).as_array();
   if (models.empty() && !arguments.has("json"))
     return Error{Errc::not_found, "no_models",
-                 fmt::format("there is no model in {}; --models-dir or MODELS_DIR names another folder", folders.models)};
+                 fmt::format("there is no model in {}; --models-dir or MODELS_DIR names another folder",
+                             folders.models)};
   return print_labels(models, arguments.text("<model>"), arguments.has("json"));
 }
 }  // namespace
@@ -24,7 +25,8 @@ Command labels_command() {
           .sentence = "Prints what the detections of a model on this machine can be called, one label a line",
           .example = "weir-worker labels\nweir-worker labels yolo11n --models-dir /usr/share/weir/models",
           .settings = "labels",
-          .options = {{"<model>", "MODEL", "The name of its file, or a detector for its default; else the default of all"},
+          .options = {{"<model>", "MODEL",
+                       "A model's name, or a detector for its default; else the model of a camera that names none"},
                       {"json", "", "Prints every model with its labels as JSON"}},
           .run = run_labels};
 }

@@ -37,7 +37,8 @@ std::string in_pixels(const std::vector<Point>& polygon, const std::optional<Fra
     return "multiply each x by the width of the picture and each y by its height";
   std::string points;
   for (const Point& p : polygon)
-    points += fmt::format("{}[{:.0f},{:.0f}]", points.empty() ? "" : ",", p[0] * picture->width, p[1] * picture->height);
+    points +=
+        fmt::format("{}[{:.0f},{:.0f}]", points.empty() ? "" : ",", p[0] * picture->width, p[1] * picture->height);
   return fmt::format("in a picture of {}x{} the same place is [{}]", picture->width, picture->height, points);
 }
 
@@ -52,18 +53,20 @@ std::optional<Warning> judge_polygon(const Zone& zone, const std::optional<Frame
   if (covered < std::min(kTinyPixels, kTinyShare * whole)) {
     if (b.x2 <= 1 && b.y2 <= 1)
       return Warning{"zone_relative", "polygon",
-                     fmt::format("{} has coordinates between 0 and 1, but a polygon is in pixels, so it covers one pixel "
-                                 "in the picture's corner; {}", title(zone), in_pixels(zone.polygon, picture))};
+                     fmt::format("{} has coordinates between 0 and 1, but a polygon is in pixels, so it covers one "
+                                 "pixel in the picture's corner; {}",
+                                 title(zone), in_pixels(zone.polygon, picture))};
     return Warning{"zone_tiny", "polygon",
-                   fmt::format("{} is {:.3g} pixels wide and {:.3g} high, so that hardly anything can lie in it; draw it "
-                               "as large as the place that is meant", title(zone), b.width(), b.height())};
+                   fmt::format("{} is {:.3g} pixels wide and {:.3g} high, so that hardly anything can lie in it; draw "
+                               "it as large as the place that is meant",
+                               title(zone), b.width(), b.height())};
   }
   if (!picture) return std::nullopt;
   double inside = std::max(0.0, std::min<double>(b.x2, picture->width) - b.x1) *
                   std::max(0.0, std::min<double>(b.y2, picture->height) - b.y1);
   if (inside >= kInsideShareMin * covered) return std::nullopt;
-  std::string where = fmt::format("it spans x {:.6g} to {:.6g} and y {:.6g} to {:.6g}, the picture is {}x{}", b.x1, b.x2,
-                                  b.y1, b.y2, picture->width, picture->height);
+  std::string where = fmt::format("it spans x {:.6g} to {:.6g} and y {:.6g} to {:.6g}, the picture is {}x{}", b.x1,
+                                  b.x2, b.y1, b.y2, picture->width, picture->height);
   if (inside <= 0)
     return Warning{"zone_outside", "polygon",
                    fmt::format("{} lies outside the picture, so nothing can lie in it: {}; {}", title(zone), where,

@@ -32,7 +32,11 @@ class AdviceRoutes : public PlaneTest {
     return out;
   }
   static std::string camera(const std::string& id, const std::string& more) {
-    return fmt::format(R"({{"camera_uuid":"{}","tenant_id":"t-1","site_id":"s-1","rtsp_url":"rtsp://cam/"{}}})", id, more);
+    return fmt::format(R"({{"camera_uuid":"{}","tenant_id":"t-1","site_id":"s-1","rtsp_url":"rtsp://cam/"{}}})", id,
+                       more);
+  }
+  static std::string zone_one(const std::string& polygon) {
+    return fmt::format(R"(,"zones":[{{"zone_id":1,{}}}])", polygon);
   }
   void add_runner(const std::string& models) {
     store_.on_list = [](const LeaseFilter&) { return Result<std::vector<LeaseView>>(std::vector<LeaseView>()); };
@@ -64,11 +68,12 @@ class AdviceRoutes : public PlaneTest {
 };
 
 TEST_F(AdviceRoutes, AZoneInShares_IsAccepted_AndTold_UntilItIsMended) {
-  json::object added = ask(Method::post, "/v1/cameras", camera("c-1", fmt::format(R"(,"zones":[{{"zone_id":1,{}}}])", relative_)), 201);
+  json::object added = ask(Method::post, "/v1/cameras", camera("c-1", zone_one(relative_)), 201);
   EXPECT_EQ(warnings(added), List{"zone_relative zones[0].polygon"});
   EXPECT_EQ(warnings(ask(Method::get, "/v1/cameras/c-1")), List{"zone_relative zones[0].polygon"});
   EXPECT_EQ(warnings(ask(Method::get, "/v1/cameras").at("items").at(0)), List{"zone_relative zones[0].polygon"});
-  EXPECT_EQ(warnings(ask(Method::get, "/v1/cameras/c-1", "", 200, Role::viewer)), List{"zone_relative zones[0].polygon"});
+  json::object seen = ask(Method::get, "/v1/cameras/c-1", "", 200, Role::viewer);
+  EXPECT_EQ(warnings(seen), List{"zone_relative zones[0].polygon"});
   EXPECT_EQ(warnings(ask(Method::patch, "/v1/cameras/c-1", R"({"name":"x"})")), List{"zone_relative zones[0].polygon"});
 
   // What was read may be sent back.
@@ -112,7 +117,7 @@ TEST_F(AdviceRoutes, RunnersThatRegisteredElsewhere_AreFoundInTheStore) {
 }
 
 TEST_F(AdviceRoutes, AZoneOutsideTheStreamsPicture_IsTold_OnceItStreams) {
-  json::object added = ask(Method::post, "/v1/cameras", camera("c-1", fmt::format(R"(,"zones":[{{"zone_id":1,{}}}])", good_)), 201);
+  json::object added = ask(Method::post, "/v1/cameras", camera("c-1", zone_one(good_)), 201);
   EXPECT_EQ(warnings(added), List{});
   say_streaming("c-1", 96, 64);
   EXPECT_EQ(warnings(ask(Method::get, "/v1/cameras/c-1")), List{"zone_outside zones[0].polygon"});
@@ -122,7 +127,8 @@ TEST_F(AdviceRoutes, AZoneOutsideTheStreamsPicture_IsTold_OnceItStreams) {
 
 TEST_F(AdviceRoutes, Models_AreListedWithTheirLabels) {
   EXPECT_TRUE(ask(Method::get, "/v1/models").at("items").as_array().empty());
-  add_runner(R"([{"detector":"tflite","name":"a","default":true,"labels":["person","car"]},{"detector":"hog","labels":["person"]}])");
+  add_runner(R"([{"detector":"tflite","name":"a","default":true,"labels":["person","car"]},
+                 {"detector":"hog","labels":["person"]}])");
   json::array items = ask(Method::get, "/v1/models", "", 200, Role::viewer, "t-1").at("items").as_array();
   ASSERT_EQ(items.size(), 2u);
   EXPECT_EQ(items[1].at("name"), "a");

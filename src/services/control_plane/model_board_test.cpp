@@ -7,7 +7,8 @@ namespace {
 
 using Labels = std::vector<std::string>;
 
-Runner runner(const std::string& id, std::vector<ModelLabels> models, const std::string& tenant = "", bool live = true) {
+Runner runner(const std::string& id, std::vector<ModelLabels> models, const std::string& tenant = "",
+              bool live = true) {
   Runner out{.id = RunnerId::trusted(id), .tenant = TenantId::trusted(tenant)};
   out.models = std::move(models);
   out.live = live;
