@@ -31,7 +31,7 @@ const std::vector<std::string> kCommands = {
     "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "node capacity",  "node remove",
     "lease list",
     "lease show",  "lease revoke", "lease events",  "model labels", "key add",       "key list",       "key revoke",
-    "status",      "size",          "settings",      "version"};
+    "status",      "size",          "store backup",  "store restore",  "store move",    "settings",      "version"};
 
 TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   TempDir folder;
@@ -48,7 +48,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   // No command is missing above: the overview names the groups, and each group its commands.
   std::string overview = weir(folder, {"--help"}).out;
   size_t listed = 0;
-  for (std::string group : {"tenant", "site", "camera", "zone", "node", "lease", "key"}) {
+  for (std::string group : {"tenant", "site", "camera", "zone", "model", "node", "lease", "key", "store"}) {
     std::istringstream lines(weir(folder, {group, "--help"}).out);
     bool commands = false;
     for (std::string line; std::getline(lines, line);) {
@@ -61,7 +61,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
     }
     EXPECT_TRUE(has(overview, "  " + group + " ")) << group;
   }
-  EXPECT_EQ(listed, 37u);
+  EXPECT_EQ(listed, 41u);
 }
 
 TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {
@@ -194,7 +194,7 @@ TEST(Cli, DemoCameras_AreAnnouncedLikeAnyOther) {
 TEST(Cli, Helpers_PointToTheirOwnHelp) {
   TempDir folder;
   Ran ran = weir(folder, {"worker"});
-  EXPECT_TRUE(has(ran.err, "`weir worker` needs one of: shard, probe, labels; see weir worker --help")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "`weir worker` needs one of: shard, probe, labels, measure; see weir worker --help")) << ran.err;
 }
 
 // ---- with a running control plane ----
