@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 
 namespace weir::test {
 namespace {
@@ -23,14 +24,14 @@ class Alerts : public ::testing::Test {
     postgres_ = std::move(*server);
     boost::json::array cameras;
     for (int n = 1; n <= 5; ++n)
-      cameras.push_back({{"name", fmt::format("cam-{}", n)}, {"profile", "fps=5,keyframe_s=1,seconds=20"}});
+      cameras.push_back({{"name", fmt::format("cam-{}", n)}, {"profile", "width=384,height=288,fps=60,keyframe_s=1,seconds=20"}});
     auto database = postgres_->new_database();
     ASSERT_TRUE(database);
     fleet_ = std::make_unique<RunnerFleet>(
         FleetOptions{.cameras = 3,
-                     .camera = {{"max_fps", 1}, {"model", {{"detector", "none"}}}},
+                     .camera = {{"max_fps", 1}},
                      .runner_flags = {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1", "--capacity-streams", "4",
-                                      "--status-summary-interval-s", "1"},
+                                      "--status-summary-interval-s", "1", "--inference-threads", "1"},
                      .database = *database,
                      .recorders = {{{"name", "recorder-1"}, {"cameras", std::move(cameras)}}}});
     port_ = free_port();
@@ -41,11 +42,11 @@ class Alerts : public ::testing::Test {
   void start_runner() { fleet_->add("r1", {"--prom-manager-port", std::to_string(port_)}); }
   Runner& runner() { return fleet_->runner("r1"); }
 
-  // All of these fire now, each with words that were filled in.
-  void expect_firing(const Names& wanted, Duration limit = 20s) {
-    Names missing;
+  // Each of these fires within the limit, with words that were filled in; `meanwhile` keeps the fault up.
+  void expect_firing(const Names& wanted, Duration limit = 20s, const std::function<void()>& meanwhile = [] {}) {
+    Names missing = wanted;
     EXPECT_TRUE(eventually(limit, [&] {
-      missing = wanted;
+      meanwhile();
       for (const std::string& name : prometheus_->firing()) missing.erase(name);
       between_looks();
       return missing.empty();
@@ -80,6 +81,17 @@ class Alerts : public ::testing::Test {
     Reply told = fleet_->plane().call(net::Method::patch, "/v1/runners/r1", {{"cordoned", yes}},
                                       fleet_->plane().token("admin"));
     EXPECT_EQ(told.status, 200) << told.text;
+  }
+
+  // More pictures than one inference thread can look at, on whatever machine: each costs it milliseconds.
+  void want(int max_fps, bool all) {
+    boost::json::object fields{
+        {"max_fps", max_fps}, {"decode", all ? "full" : "adaptive"}, {"motion_gating", {{"enabled", !all}}}};
+    for (const char* camera : {"cam-1", "cam-2", "cam-3"}) {
+      Reply changed = fleet_->plane().call(net::Method::patch, fmt::format("/v1/cameras/{}", camera), fields,
+                                           fleet_->plane().token("admin"));
+      EXPECT_EQ(changed.status, 200) << changed.text;
+    }
   }
 
   // Cameras that nobody serves: one is switched off, one may not be dialled, for one there is no room.
@@ -127,6 +139,11 @@ TEST_F(Alerts, EveryFault_FiresItsAlert_AndAHealthyFleetNone) {
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   expect_quiet_but({"WeirDiscoveryFailing"}, 20s);
 
+  want(60, true);
+  expect_firing({"WeirCameraBehind", "WeirRunnerOverloaded"}, 40s);
+  want(1, false);
+  EXPECT_TRUE(eventually(40s, [&] { return runner().told()["acquiring"] == true; })) << fleet_->report();
+
   trouble_cameras();
   crash_workers();
   expect_firing({"WeirCamerasPending", "WeirBudgetEmpty", "WeirRunnerNotTaking", "WeirWorkerCrashing",
@@ -137,10 +154,9 @@ TEST_F(Alerts, EveryFault_FiresItsAlert_AndAHealthyFleetNone) {
   expect_firing({"WeirStoreDown", "WeirSpoolDiskTrouble"});
   ASSERT_TRUE(postgres_->start_again());
 
-  int frozen = runner().worker_of("cam-2");
-  signal_all({frozen}, SIGSTOP);
-  expect_firing({"WeirWorkerDown"});
-  signal_all({frozen}, SIGCONT);
+  // Whichever worker takes over, as in a control group that is frozen: one alone would be replaced before anybody looks.
+  expect_firing({"WeirWorkerDown", "WeirWorkerSilent"}, 20s, [&] { signal_all(runner().workers(), SIGSTOP); });
+  signal_all(runner().workers(), SIGCONT);
 
   fleet_->plane().kill_hard();
   expect_firing({"WeirControlPlaneDown"});
@@ -148,17 +164,14 @@ TEST_F(Alerts, EveryFault_FiresItsAlert_AndAHealthyFleetNone) {
 
   cordon(false);
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(eventually(20s, [&] { return fleet_->owner_of("cam-2") == "r1" && runner().streams("cam-2"); }))
-        << fleet_->report();
+    EXPECT_TRUE(eventually(20s, [&] { return fleet_->owner_of("cam-2") == "r1"; })) << fleet_->report();
     runner().kill_everything();
     expect_firing({"WeirRunnerDown", "WeirNoRunner"});
     runner().start();
   }
   expect_firing({"WeirOwnerChurn"});
 
-  Names left = Prometheus::rules();
-  for (const std::string& name : fired_) left.erase(name);
-  EXPECT_EQ(left, (Names{"WeirCameraBehind", "WeirRunnerOverloaded", "WeirWorkerSilent"})) << "rules without a fault";
+  EXPECT_EQ(fired_, Prometheus::rules()) << "each rule has its fault";
 }
 
 int port_of(const std::string& url) { return std::stoi(url.substr(url.rfind(':') + 1)); }
