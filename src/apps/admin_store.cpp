@@ -44,12 +44,6 @@ std::string told(const StoreContents& contents) {
                      contents.count("api_keys"));
 }
 
-int done(const Arguments& arguments, const json::value& answer, std::string_view sentence) {
-  if (arguments.has("json")) print_json(answer);
-  else print_line(harmless(sentence));
-  return 0;
-}
-
 Result<int> store_backup(const Arguments& arguments) {
   std::string file = arguments.text("<file>");
   TRY(settings, arguments.settings());
