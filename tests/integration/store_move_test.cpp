@@ -4,6 +4,7 @@
 #include "stall.hpp"
 
 #include "weir/base/clock.hpp"
+#include "weir/lease/reopen.hpp"
 #include "weir/lease/version.hpp"
 
 #include <gtest/gtest.h>
@@ -99,6 +100,52 @@ TEST(StoreMove, UnderALiveRunner_NoCameraIsDialledAgain_OneOwnerEach_AndTheOldFi
   Ran nothing = run_weir(fleet.folder(), {"store", "backup", "x.backup", "--db", *elsewhere});
   EXPECT_EQ(nothing.code, 1);
   EXPECT_NE(nothing.err.find("holds no store"), std::string::npos) << nothing.err;
+}
+
+// PostgreSQL says no at the very commit: the store stays where it was, and is served again. Then the move succeeds, its
+// commit is lost with the connection (as far as anybody can see), and the same command is run again.
+TEST(StoreMove, ThatFailsAtItsCommit_LeavesTheOldStoreServed_AndOneThatIsRepeatedLeapsAnEpoch) {
+  auto server = PostgresServer::shared();
+  SKIP_WITHOUT_POSTGRES(server);
+  auto url = (*server)->new_database();
+  ASSERT_TRUE(url) << url.error().message;
+  std::string database = url->substr(url->rfind('/') + 1);
+  auto sql = [&](const std::string& statement) {
+    auto done = (*server)->sql(database, statement);
+    EXPECT_TRUE(done) << (done ? "" : done.error().message);
+  };
+  TempDir folder;
+  std::string from = "sqlite:" + folder.path() + "/weir.db";
+  WeirProcess plane(folder.path(), from);
+  plane.furnish(3);
+  ASSERT_EQ(plane.terminate(), 0);
+  ASSERT_EQ(WeirProcess(folder.path(), *url).terminate(), 0);  // makes the tables
+
+  std::vector<std::string> move = {"store", "move", "--from", from, "--to", *url, "--json"};
+  sql("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION $m$not today$m$; END $$");
+  sql("CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON tenants DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+      " EXECUTE FUNCTION refuse()");
+  Ran failed = run_weir(folder, move);
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_NE(failed.err.find("not today"), std::string::npos) << failed.err;
+  plane.start();
+  EXPECT_EQ(plane.get("/v1/cameras").body.at("items").as_array().size(), 3u);
+  ASSERT_EQ(plane.terminate(), 0);
+
+  sql("DROP TRIGGER refuse ON tenants");
+  Ran moved = run_weir(folder, move);
+  ASSERT_EQ(moved.code, 0) << moved.err;
+  EXPECT_EQ(moved.parsed().at("epoch").as_int64(), 2);
+  Ran again = run_weir(folder, move);
+  EXPECT_EQ(again.code, 1);
+  EXPECT_NE(again.err.find("holds a store already (epoch 2, 3 cameras)"), std::string::npos) << again.err;
+  sql("DROP SCHEMA public CASCADE");
+  sql("CREATE SCHEMA public");
+  Ran repeated = run_weir(folder, move);
+  ASSERT_EQ(repeated.code, 0) << repeated.err;
+  EXPECT_EQ(repeated.parsed().at("epoch").as_int64(), 1 + lease::kEpochLeap);
+  WeirProcess next(folder.path(), *url);
+  EXPECT_EQ(next.get("/v1/cameras").body.at("items").as_array().size(), 3u);
 }
 
 }  // namespace
