@@ -1,6 +1,7 @@
 #include "admin.hpp"
 #include "api.hpp"
 #include "print.hpp"
+#include "warnings.hpp"
 #include "words.hpp"
 
 namespace weir::apps {
@@ -148,6 +149,8 @@ Result<int> zone_show(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   TRY(answer, api.get(target));
   if (arguments.has("json") || !answer.is_object()) return done(arguments, answer, "");
+  warn_of(answer);
+  answer.get_object().erase("warnings");
   print(field_lines(answer.get_object()));
   return 0;
 }

@@ -19,7 +19,8 @@ namespace {
 using Names = std::set<std::string>;
 
 // What a copy leaves out on purpose: events, and what a new store makes anew.
-const Names kLeftOut = {"events", "event_state", "store_state", "expiry_state", "weir_schema", "sqlite_sequence"};
+const Names kLeftOut = {"events", "event_state", "store_state", "expiry_state", "weir_schema", "sqlite_sequence",
+                       "pictures"};
 
 Names copied_or_left_out() {
   Names names = kLeftOut;
