@@ -55,7 +55,7 @@ Manager::Manager(asio::io_context& io, Clock& clock, ControlPlane& plane, EventB
       cameras_due_(io),
       ended_(io) {
   // Prometheus sees a counter rise only from a number that it has read before: what alerts watch begins at 0.
-  for (const char* event : {"worker.crashed", "camera.alone"}) counted(event);
+  for (const char* event : {"worker.crashed", "worker.frozen", "camera.alone"}) counted(event);
 }
 
 Manager::~Manager() = default;
