@@ -17,7 +17,8 @@ std::string chosen(const Settings& settings, std::string_view name, const fs::pa
 DetectorFolders detector_folders(const Settings& settings) {
   std::error_code unknown;
   fs::path prefix = fs::read_symlink("/proc/self/exe", unknown).parent_path().parent_path();
-  return {chosen(settings, "models_dir", prefix / "share/weir/models"), chosen(settings, "library_dir", prefix / "lib/weir")};
+  return {chosen(settings, "models_dir", prefix / "share/weir/models"),
+          chosen(settings, "library_dir", prefix / "lib/weir")};
 }
 
 }  // namespace weir::apps

@@ -125,7 +125,8 @@ Status ManagerProcess::connect() {
 
 // What others are told is what it can take: a lease is not left to a runner that has no worker for it.
 asio::awaitable<void> ManagerProcess::learn_capacity() {
-  std::string because = fmt::format("{} cameras: capacity_streams ({})", policy_.capacity, settings_.origin("capacity_streams"));
+  std::string because =
+      fmt::format("{} cameras: capacity_streams ({})", policy_.capacity, settings_.origin("capacity_streams"));
   if (policy_.capacity == 0) {
     Capacity measured = co_await machine_capacity(host_, clock_, settings_);
     policy_.capacity = measured.cameras;

@@ -24,7 +24,8 @@ const sizing::Measured* measured_as(const sizing::Measurement& measured, const s
 }
 
 SizeRow row_of(const sizing::Measurement& measured, const sizing::Measured& size, double looks_fps) {
-  SizeRow row{.kind = {.width = size.width, .height = size.height, .stream_fps = measured.stream_fps, .looks_fps = looks_fps}};
+  SizeRow row;
+  row.kind = {.width = size.width, .height = size.height, .stream_fps = measured.stream_fps, .looks_fps = looks_fps};
   sizing::Machine machine = measured.machine();
   row.moving = sizing::fit(size.costs, row.kind, machine, 1);
   row.half = sizing::fit(size.costs, row.kind, machine, kHalf);
@@ -96,8 +97,8 @@ std::string size_verdict(const sizing::Measurement& measured, const SizeRow& row
                              "camera is looked at less often than wanted. What would help: {}.",
                              row.half.cameras, joined(help_for(measured, row, cameras)));
   out += fmt::format(", nor if half of the scenes move ({} fit)", row.half.cameras);
-  out += row.still.cameras >= cameras ? fmt::format("; they fit only while all scenes are still ({} fit).", row.still.cameras)
-                                      : fmt::format(", nor while all scenes are still ({} fit).", row.still.cameras);
+  out += fmt::format("{} all scenes are still ({} fit).",
+                     row.still.cameras >= cameras ? "; they fit only while" : ", nor while", row.still.cameras);
   return out + fmt::format(" What would help: {}.", joined(help_for(measured, row, cameras)));
 }
 
@@ -107,14 +108,15 @@ std::vector<std::string> size_warnings(const sizing::Measurement& measured) {
     out.push_back(fmt::format("{} could not be measured, so the figures are without a detector: {}", measured.model,
                               *measured.detector_error));
   if (measured.busy_pct > kBusyMuch)
-    out.push_back(fmt::format("other programs used {:.0f} % of the processors before this began: the figures are for a machine "
-                              "that has nothing else to do, and are less exact than on a quiet one", measured.busy_pct));
+    out.push_back(fmt::format("other programs used {:.0f} % of the processors before this began: the figures are for a "
+                              "machine that has nothing else to do, and are less exact than on a quiet one",
+                              measured.busy_pct));
   return out;
 }
 
 std::string readable_size(const sizing::Measurement& measured, const SizeQuestion& question) {
-  std::string out = fmt::format("This machine: {}, {:g} processor{}, {:.1f} GB of memory; measured in {:.0f} s\n", measured.cpu,
-                                measured.processors, measured.processors == 1 ? "" : "s", measured.memory_mb / 1000,
+  std::string out = fmt::format("This machine: {}, {:g} processor{}, {:.1f} GB of memory; measured in {:.0f} s\n",
+                                measured.cpu, measured.processors, measured.processors == 1 ? "" : "s", measured.memory_mb / 1000,
                                 measured.took_s);
   Table costs({"MEASURED, MS OF ONE PROCESSOR", "DECODE", "KEYFRAME", "GATE", "DETECT", "LOOKS/S OF ALL"});
   for (const sizing::Measured& each : measured.sizes)
@@ -126,13 +128,13 @@ std::string readable_size(const sizing::Measurement& measured, const SizeQuestio
   std::vector<SizeRow> rows = size_rows(measured, question);
   Table fits({"CAMERAS THAT FIT", "LOOKS/S", "EVERYTHING MOVES", "HALF MOVES", "STILL SCENES", "MOST GOES INTO"});
   for (const SizeRow& row : rows)
-    fits.add({fmt::format("{} at {:g} fps", name_of(row.kind), row.kind.stream_fps), fmt::format("{:g}", row.kind.looks_fps),
-              std::to_string(row.moving.cameras), std::to_string(row.half.cameras), std::to_string(row.still.cameras),
+    fits.add({fmt::format("{} at {:g} fps", name_of(row.kind), row.kind.stream_fps),
+              fmt::format("{:g}", row.kind.looks_fps), std::to_string(row.moving.cameras), std::to_string(row.half.cameras), std::to_string(row.still.cameras),
               std::string(limit_words(row.moving.limit))});
   out += fits.text();
-  out += fmt::format("\n{:.0f} % of the processors are planned with, and {}. Derived, not measured: what receiving over the "
-                     "network\ncosts beside decoding; and still scenes need a keyframe a second from the camera. docs/sizing.md has the arithmetic.\n",
-                     sizing::kBusyShare * 100, measured.model);
+  out += fmt::format("\nPlanned with {:.0f} % of the processors, the detector {}, and a keyframe a second from each camera.\n"
+                     "Derived, not measured: what receiving a stream and publishing events cost. docs/sizing.md has the "
+                     "arithmetic.\n", sizing::kBusyShare * 100, measured.model);
   for (const std::string& warning : size_warnings(measured)) out += fmt::format("\nWarning: {}.\n", warning);
   if (question.cameras) out += "\n" + size_verdict(measured, rows.front(), *question.cameras) + "\n";
   return out;

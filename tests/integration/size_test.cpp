@@ -69,7 +69,8 @@ TEST(Size, OfACameraThatSomebodyHas_ItSaysWhetherItFits_AndAMissingModelIsNotHid
   TempDir folder;
   Answer answer = size(folder, "--cameras 9000 --resolution 640x360 --fps 3 --model none");
   ASSERT_EQ(answer.code, 0) << answer.err;
-  EXPECT_NE(answer.out.find("9000 cameras of 640x360 looked at 3 times a second do not fit here"), std::string::npos) << answer.out;
+  EXPECT_NE(answer.out.find("9000 cameras of 640x360 looked at 3 times a second do not fit here"), std::string::npos)
+      << answer.out;
   answer = size(folder, "--resolution 640x360 --fps 3 --models-dir /nowhere");
   EXPECT_EQ(answer.code, 0) << answer.err;
   EXPECT_NE(answer.out.find("the figures are without a detector"), std::string::npos) << answer.out;
@@ -84,8 +85,8 @@ TEST(Size, OfACameraThatSomebodyHas_ItSaysWhetherItFits_AndAMissingModelIsNotHid
 class SizeOfRunner : public ::testing::Test {
  protected:
   std::vector<std::string> flags(const std::string& models) {
-    return {"--control-plane-url", plane_.url(), "--auth-secret-file", plane_.folder() + "/auth.secret", "--capacity-streams", "0",
-            "--prom-manager-port", "0", "--prom-worker-port", "0", "--models-dir", models, "--library-dir", part("lib")};
+    return {"--control-plane-url", plane_.url(), "--auth-secret-file", plane_.folder() + "/auth.secret",
+            "--capacity-streams", "0", "--prom-manager-port", "0", "--prom-worker-port", "0", "--models-dir", models, "--library-dir", part("lib")};
   }
   // What the control plane knows, once the runner has registered; and what the runner's last start said.
   int registered() {
@@ -115,8 +116,8 @@ TEST_F(SizeOfRunner, WithoutACapacity_TakesWhatWasMeasuredOnce_AndReadsItAtTheNe
   EXPECT_GE(first, 1);
   EXPECT_TRUE(runner.logged("runner.measuring")) << runner.log();
   std::string said = last_capacity(runner);
-  EXPECT_TRUE(std::regex_search(said, std::regex(fmt::format("{} cameras?: [0-9.]+ processors?, [0-9.]+ ms a picture, measured on ", first))))
-      << said;
+  std::string form = fmt::format("{} cameras?: [0-9.]+ processors?, [0-9.]+ ms a picture, measured on ", first);
+  EXPECT_TRUE(std::regex_search(said, std::regex(form))) << said;
   std::string file = folder_.path() + "/r1/machine.json", kept = text_in_file(file);
   struct stat about {};
   ASSERT_EQ(::stat(file.c_str(), &about), 0);
@@ -159,9 +160,9 @@ TEST_F(SizeOfRunner, ToldToStopWhileItMeasures_EndsAtOnce) {
   for (const std::string& word : flags(part("models"))) words += fmt::format(" '{}'", word);
   // SIGTERM is sent when the log says that it measures.
   std::string script = fmt::format(
-      "'{}' runner --runner-id r1 --state-dir {}/r1 {} >/dev/null 2>{} </dev/null & pid=$!; "
-      "until grep -q runner.measuring {}; do kill -0 $pid || exit 99; done; kill -TERM $pid; wait $pid",
-      WEIR_BINARY, folder_.path(), words, log, log);
+      ": >{3}; '{0}' runner --runner-id r1 --state-dir {1}/r1 {2} >/dev/null 2>{3} </dev/null & pid=$!; "
+      "until grep -q runner.measuring {3}; do kill -0 $pid || exit 99; done; kill -TERM $pid; wait $pid",
+      WEIR_BINARY, folder_.path(), words, log);
   std::ofstream(folder_.path() + "/script") << script;
   int status = std::system(fmt::format("timeout 60 sh {}/script", folder_.path()).c_str());
   EXPECT_EQ(WEXITSTATUS(status), 0) << text_in_file(log);

@@ -31,7 +31,8 @@ struct Encoder {
 constexpr std::array<Encoder, 3> kEncoders = {{
     {"h264", "libx264", "x264-params", "bframes=0:ref=1:scenecut=0:rc-lookahead=0:sync-lookahead=0:sliced-threads=0",
      AV_PIX_FMT_YUV420P, 1},
-    {"hevc", "libx265", "x265-params", "bframes=0:ref=1:scenecut=0:rc-lookahead=0:log-level=none", AV_PIX_FMT_YUV420P, 0.5},
+    {"hevc", "libx265", "x265-params", "bframes=0:ref=1:scenecut=0:rc-lookahead=0:log-level=none", AV_PIX_FMT_YUV420P,
+     0.5},
     {"mjpeg", "mjpeg", nullptr, nullptr, AV_PIX_FMT_YUVJ420P, 6},
 }};
 

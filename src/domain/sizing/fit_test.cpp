@@ -40,8 +40,10 @@ TEST(Sizing, WhatLimits_IsNamed) {
     Machine machine;
     Limit limit;
   };
-  for (const Case& each : {Case{{.decode_ms = 6, .keyframe_ms = 9, .gate_ms = 1, .detect_ms = 15}, {.processors = 2}, Limit::decoding},
-                           Case{{.decode_ms = 0.4, .keyframe_ms = 1, .gate_ms = 0.1, .detect_ms = 15}, {.processors = 2}, Limit::detector},
+  Costs large{.decode_ms = 6, .keyframe_ms = 9, .gate_ms = 1, .detect_ms = 15};
+  Costs small{.decode_ms = 0.4, .keyframe_ms = 1, .gate_ms = 0.1, .detect_ms = 15};
+  for (const Case& each : {Case{large, {.processors = 2}, Limit::decoding},
+                           Case{small, {.processors = 2}, Limit::detector},
                            Case{kCosts, {.processors = 2, .memory_mb = 100}, Limit::memory}})
     EXPECT_EQ(to_string(fit(each.costs, {}, each.machine, 1).limit), to_string(each.limit));
 }
@@ -56,7 +58,8 @@ TEST(Sizing, Memory_BoundsWhatManyProcessorsWouldTake) {
 }
 
 TEST(Sizing, ACameraIsNotLookedAtMoreOftenThanItSends) {
-  EXPECT_EQ(camera_ms(kCosts, {.stream_fps = 5, .looks_fps = 30}, 1), camera_ms(kCosts, {.stream_fps = 5, .looks_fps = 5}, 1));
+  EXPECT_EQ(camera_ms(kCosts, {.stream_fps = 5, .looks_fps = 30}, 1),
+            camera_ms(kCosts, {.stream_fps = 5, .looks_fps = 5}, 1));
 }
 
 // Whatever the costs are: more work a camera, never more cameras; and a scene that stands still never costs more.

@@ -1,7 +1,7 @@
 // A short clip as a camera would send it, made on the spot: for measuring what this machine needs to decode one.
 //
-// A textured scene with figures that walk through it, and a sensor's noise, encoded without B-frames. It holds one group of pictures: a keyframe, and those that refer to it.
-// Blocks while it encodes; any thread.
+// A textured scene with figures that walk through it, and a sensor's noise, encoded without B-frames. It holds one group
+// of pictures: a keyframe, and those that refer to it. Blocks while it encodes; any thread.
 #pragma once
 
 #include "weir/base/result.hpp"
