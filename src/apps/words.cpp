@@ -1,9 +1,10 @@
 #include "words.hpp"
 
+#include "weir/base/spelling.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numeric>
 
 namespace weir::apps {
 
@@ -16,21 +17,6 @@ constexpr std::pair<std::string_view, std::string_view> kSameMeaning[] = {
     {"ls", "list"},       {"get", "show"},      {"describe", "show"}, {"picture", "snapshot"}, {"probe", "test"},
     {"dump", "export"},   {"load", "import"},   {"runner", "node"},  {"host", "node"},   {"stop", "disable"},
     {"start", "enable"}};
-
-// How many letters must be put in, taken out or exchanged to make `b` of `a`.
-size_t letters_apart(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t corner = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t exchanged = corner + (a[i - 1] == b[j - 1] ? 0 : 1);
-      corner = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, exchanged});
-    }
-  }
-  return row.back();
-}
 
 }  // namespace
 
@@ -57,13 +43,14 @@ std::vector<std::string> nearest(std::string_view word, const std::vector<std::s
   for (const std::string& each : known) {
     bool same = std::ranges::any_of(kSameMeaning, [&](const auto& pair) { return pair.first == word && pair.second == each; });
     bool begins = word.size() >= 2 && (each.starts_with(word) || word.starts_with(each));
-    size_t apart = letters_apart(word, each);
+    size_t apart = slips_between(word, each);
     bool close = apart <= (std::min(word.size(), each.size()) >= 4 ? 2u : 1u);
     if (same || begins || close) found.emplace_back(same ? 0 : apart, each);
   }
   std::ranges::stable_sort(found, {}, [](const auto& each) { return each.first; });
   std::vector<std::string> out;
-  for (size_t i = 0; i < std::min<size_t>(found.size(), 3); ++i) out.push_back(found[i].second);
+  for (const auto& [apart, each] : found)
+    if (apart == found.front().first && out.size() < 3) out.push_back(each);
   return out;
 }
 

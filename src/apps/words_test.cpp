@@ -24,6 +24,7 @@ TEST(Words, Nearest_ByMeaningBeginningAndLetters) {
   EXPECT_EQ(nearest("snap", commands), Words{"snapshot"});
   EXPECT_EQ(nearest("lsit", commands), Words{"list"});
   EXPECT_EQ(nearest("enabel", commands), Words{"enable"});
+  EXPECT_EQ(nearest("nodes", {"node", "model"}), Words{"node"}) << "what is further away is left out";
   EXPECT_TRUE(nearest("bogus", commands).empty());
 }
 
