@@ -1,8 +1,9 @@
 // Camera files: many cameras at once, as CSV or as a YAML list, for `weir camera import` and `weir up --cameras`.
 //
 // CSV has the columns camera_uuid, tenant_id, site_id, rtsp_url and, if wanted, name; a first line that names them may
-// put them in another order. A column of another name fails the file: everything else a camera has goes by YAML. YAML is a list (or `cameras:` with a list) of what the API takes. A line that cannot be
-// read carries its problem instead of a camera; the others stand. Plain functions; any thread.
+// put them in another order. A column of another name fails the file: everything else a camera has goes by YAML. YAML is
+// a list (or `cameras:` with a list) of what the API takes. A line that cannot be read carries its problem instead of a
+// camera; the others stand. Plain functions; any thread.
 #pragma once
 
 #include "weir/base/json.hpp"

@@ -81,7 +81,8 @@ class Grammar {
   std::string no_command(const CLI::App& group, std::string_view before, const std::string& word) const {
     std::string words = program_ + std::string(before);
     std::vector<std::string> meant = nearest(word, names_in(group));
-    std::string hint = meant.empty() ? "" : fmt::format("; the nearest: {0} {1}", words, fmt::join(meant, fmt::format(", {} ", words)));
+    std::string between = fmt::format(", {} ", words);
+    std::string hint = meant.empty() ? "" : fmt::format("; the nearest: {} {}", words, fmt::join(meant, between));
     return fmt::format("there is no command \"{} {}\"{}; see {} --help", words, redact_url(word), hint, words);
   }
 

@@ -107,8 +107,8 @@ std::string screen_text(const json::value& state, const std::string& url, WallTi
   }
   Table table({"CAMERA", "STATE", "FPS", "LOOKED", "DECODING", "SEEN"});
   for (const json::value* camera : std::span(order).first(shown))
-    table.add({harmless(text(*camera, "camera_uuid")), state_of(*camera), fmt::format("{:.1f}", number(*camera, "fps")), looked_text(*camera),
-               text(*camera, "decoding"), harmless(remark(*camera, now))});
+    table.add({harmless(text(*camera, "camera_uuid")), state_of(*camera), fmt::format("{:.1f}", number(*camera, "fps")),
+               looked_text(*camera), text(*camera, "decoding"), harmless(remark(*camera, now))});
   std::string more = fmt::format("… and {} more: weir camera list\n", order.size() - shown);
   return head + "\n\n" + table.text() + (shown < order.size() ? more : "");
 }

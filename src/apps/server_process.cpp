@@ -85,8 +85,8 @@ Status ServerProcess::start(const Secret& database_url) {
                          .runner_live = settings_.duration("runner_live_s")}));
   store_ = std::move(store);
   metrics_.add_process_metrics();
-  plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, *store_.events, *store_.keys, *store_.pictures,
-                                                         clock_, std::move(key), metrics_, plane_settings(settings_));
+  plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, *store_.events, *store_.keys,
+                                                         *store_.pictures, clock_, std::move(key), metrics_, plane_settings(settings_));
   plane_->add_routes(router_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_, descriptors),
                                               [this](const net::Finished& finished) { plane_->observe(finished); });

@@ -129,7 +129,8 @@ std::string readable_size(const sizing::Measurement& measured, const SizeQuestio
   Table fits({"CAMERAS THAT FIT", "LOOKS/S", "EVERYTHING MOVES", "HALF MOVES", "STILL SCENES", "MOST GOES INTO"});
   for (const SizeRow& row : rows)
     fits.add({fmt::format("{} at {:g} fps", name_of(row.kind), row.kind.stream_fps),
-              fmt::format("{:g}", row.kind.looks_fps), std::to_string(row.moving.cameras), std::to_string(row.half.cameras), std::to_string(row.still.cameras),
+              fmt::format("{:g}", row.kind.looks_fps), std::to_string(row.moving.cameras), std::to_string(row.half.cameras),
+              std::to_string(row.still.cameras),
               std::string(limit_words(row.moving.limit))});
   out += fits.text();
   out += fmt::format("\nPlanned with {:.0f} % of the processors, the detector {}, and a keyframe a second from each camera.\n"

@@ -133,6 +133,7 @@ TEST_F(RunnerOrders, ACordonedRunnerStartedAgain_DoesNotCountWhatAnotherHasAsPen
   fleet_->add("r1");
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   Runner& second = fleet_->add("r2");
+  ASSERT_TRUE(eventually(10s, [&] { return fleet_->plane().get("/v1/runners/r2").status == 200; })) << second.log();
   weir("node cordon r2");
   second.kill_everything();
   second.start();

@@ -155,7 +155,8 @@ struct TimesChanged {
 struct BinaryChanged {};  // another weir-worker lies on the disk now
 struct TimePassed {};
 using Event = std::variant<CamerasListed, FlagsHeard, LeaseNews, HoldersHeard, LeasesHeard, TokenHeard, BudgetHeard, WorkerUp,
-                           WorkerGone, WorkerHeard, WorkerSilent, Told, StopAsked, LoadHeard, TimesChanged, BinaryChanged, TimePassed>;
+                           WorkerGone, WorkerHeard, WorkerSilent, Told, StopAsked, LoadHeard, TimesChanged,
+                           BinaryChanged, TimePassed>;
 
 // ---- actions ----
 
