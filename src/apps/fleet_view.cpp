@@ -100,7 +100,12 @@ std::string error_of(const json::value& stream) {
   return error == nullptr ? "" : fmt::format("{}: {}", cell(*error, "code"), cell(*error, "detail"));
 }
 bool is_blind(const json::value& stream) { return error_of(stream).starts_with("MODEL_ERROR"); }
-bool is_slow(const json::value& stream) { return error_of(stream).starts_with("OVERLOADED"); }
+// A worker needs ten seconds to be sure that a camera is behind. Whoever asks before is told what is true now.
+bool is_slow(const json::value& stream) {
+  double looked = number(stream, "looked_fps"), wanted = number(stream, "wanted_fps");
+  bool now = !is_blind(stream) && looked < 0.75 * wanted && wanted - looked >= 0.5;
+  return now || error_of(stream).starts_with("OVERLOADED");
+}
 
 // What the runners say of cameras that they have and that do not stream, by camera. The cameras of a site get its tokens
 // one after the other, so the last of them waits for as many as there are.

@@ -95,6 +95,10 @@ TEST(FleetView, CamerasThatAreLookedAtTooSeldom_AreNotAllRight) {
   EXPECT_EQ(verdict(fleet), "all 2 enabled cameras stream; 2 cameras are looked at less often than wanted: 1.3 of 6.0 a "
                             "second the worst");
   EXPECT_EQ(fleet.streaming, 2);
+  const std::string young = R"({"state":"STREAMING","age_s":1,"looked_fps":2,"wanted_fps":6})";
+  EXPECT_EQ(seen({camera("a")}, {lease("a", young)}).slow.size(), 1u) << "before its worker is sure";
+  const std::string one_missed = R"({"state":"STREAMING","age_s":1,"looked_fps":0.6,"wanted_fps":1})";
+  EXPECT_TRUE(seen({camera("a")}, {lease("a", one_missed)}).slow.empty());
 }
 
 TEST(FleetView, WhatARunnerSaysOfItsOwnTrouble_IsTheReason) {

@@ -10,10 +10,14 @@ Pictures::Async<Nothing> MemoryPictures::put_picture(CameraId camera, SnapshotPi
   co_return ok();
 }
 
-Pictures::Async<std::optional<SnapshotPicture>> MemoryPictures::find_picture(CameraId camera, std::string request) {
+std::optional<SnapshotPicture> MemoryPictures::kept(const CameraId& camera, const std::string& request) const {
   for (const Kept& each : kept_)
-    if (each.camera == camera && each.picture.request == request) co_return std::optional(each.picture);
-  co_return std::optional<SnapshotPicture>();
+    if (each.camera == camera && each.picture.request == request) return each.picture;
+  return std::nullopt;
+}
+
+Pictures::Async<std::optional<SnapshotPicture>> MemoryPictures::find_picture(CameraId camera, std::string request) {
+  co_return kept(camera, request);
 }
 
 }  // namespace weir

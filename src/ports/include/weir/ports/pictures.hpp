@@ -48,6 +48,7 @@ class MemoryPictures final : public Pictures {
     CameraId camera;
     SnapshotPicture picture;
   };
+  std::optional<SnapshotPicture> kept(const CameraId& camera, const std::string& request) const;
   std::deque<Kept> kept_;  // the newest last
 };
 
