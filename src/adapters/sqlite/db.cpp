@@ -58,12 +58,17 @@ Db::Db(const std::string& path, bool read_only) {
   }
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, 5000);
-  if (!read_only) {
-    script("PRAGMA journal_mode=WAL");
-    script("PRAGMA synchronous=FULL");
-    script("PRAGMA wal_autocheckpoint=4000");
+  try {
+    if (!read_only) {
+      script("PRAGMA journal_mode=WAL");
+      script("PRAGMA synchronous=FULL");
+      script("PRAGMA wal_autocheckpoint=4000");
+    }
+    script("PRAGMA temp_store=MEMORY");
+  } catch (...) {  // a damaged file; no destructor will run
+    sqlite3_close(db_);
+    throw;
   }
-  script("PRAGMA temp_store=MEMORY");
 }
 
 Db::~Db() {
