@@ -1,4 +1,4 @@
-// Reopening: how a copy of a store becomes the store (lease protocol, rule 12).
+// Reopening: how a copy of a store becomes the store ("A new epoch closes the store for a while" in the lease protocol).
 //
 // A copy may lack what the store answered after it was taken, epochs included: a replica may have been promoted since,
 // or an older copy restored. No number that was handed out may be handed out again, so the copy goes on under an epoch
