@@ -179,16 +179,17 @@ std::string Publishers::batch_text(int n, size_t first, int count) {
     event::Place at = place(camera);
     std::int64_t version = versions_[static_cast<size_t>(camera)];
     event::DetectionEvent event{event::make_event_id(now, fmt::format("{:016x}", number)), now,
-                                RunnerId::trusted(runner(n)), "shard-0", at.tenant, at.site, at.camera,
+                                RunnerId::trusted(runner(n)), "shard-0", at,
                                 static_cast<std::int64_t>(number), 5.8};
     event.detections = {{"person", 0.8912, {101.5, 20.25, 180, 300.1}}, {"person", 0.7712, {301.5, 40.25, 380, 310.1}, {1}},
                         {"car", 0.5512, {401.5, 120.25, 580, 300.1}, {1, 2}}};
     event.inference_s = 0.0461;
     event.e2e_s = 0.1453;
+    event::Event said = event::stamped(event::to_event(event), {at.camera, {version}});
     fmt::format_to(std::back_inserter(body),
                    R"({}{{"topic":"detections.topic","routing_key":"{}","event_id":"{}","camera_uuid":"{}",)"
-                   R"("lease_version":{},"payload":{}}})", i == 0 ? "" : ",", event::detections_key(at), event.event_id,
-                   at.camera, version, event::stamped(event::to_json(event), version));
+                   R"("lease_version":{},"payload":{}}})", i == 0 ? "" : ",", said.routing_key, said.event_id, at.camera,
+                   version, said.payload);
   }
   return post_text("/v1/events/batch", tokens_[static_cast<size_t>(n)], body + "]}");
 }

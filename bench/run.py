@@ -22,12 +22,14 @@ os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as Weir's own worker does
 import egress  # noqa: E402
 import events  # noqa: E402
 import failover  # noqa: E402
+import hooks  # noqa: E402
 import leases  # noqa: E402
 import report  # noqa: E402
 import worker  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BENCHMARKS = {"leases": leases, "events": events, "worker": worker, "failover": failover, "egress": egress}
+BENCHMARKS = {"leases": leases, "events": events, "worker": worker, "failover": failover, "egress": egress,
+              "hooks": hooks}
 
 
 def run(benchmark, only, build, quick, results):

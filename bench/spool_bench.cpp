@@ -33,8 +33,8 @@ constexpr size_t kPayloadBytes = 1000;
 
 CameraId camera(int n) { return CameraId::trusted(fmt::format("cam-{}", n)); }
 
-CameraEvent event(std::int64_t n) {
-  CameraEvent e{EventKind::detection, "detections.topic", "detections.t-01.site-A.cam-1", fmt::format("{:024}", n)};
+event::Event event(std::int64_t n) {
+  event::Event e{"detections.topic", "detections.t-01.site-A.cam-1", fmt::format("{:024}", n)};
   e.payload = fmt::format(R"({{"event_id":"{}","pad":"{}"}})", e.event_id, std::string(kPayloadBytes - 60, 'x'));
   e.captured = wall_now();
   return e;
@@ -57,7 +57,7 @@ double resident_mb() {
 // Events a second, everything flushed at the end.
 double append_rate(const fs::path& folder, int cameras, std::int64_t events) {
   auto spool = opened(folder);
-  CameraEvent one = event(0);
+  event::Event one = event(0);
   Instant begin = boot_now(), flush_at = begin + 100ms;
   for (std::int64_t n = 0; n < events; ++n) {
     if (!spool->append(camera(static_cast<int>(n % cameras)), kTenure, one)) std::exit(1);
@@ -74,9 +74,9 @@ double append_rate(const fs::path& folder, int cameras, std::int64_t events) {
 class CountingBus final : public EventBus {
  public:
   CountingBus(Clock& clock, Duration takes) : clock_(clock), takes_(takes) {}
-  asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<OutgoingEvent> events) override {
+  asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<event::Event> events) override {
     if (takes_ > 0s) co_await clock_.wait(takes_);
-    for (const OutgoingEvent& each : events) {
+    for (const event::Event& each : events) {
       std::string& last = last_[each.stamp->camera];
       if (each.event_id <= last) ++disordered;
       last = each.event_id;
@@ -147,8 +147,8 @@ json::object latency(const fs::path& folder, Duration length) {
         publisher.set_lease(camera(c), {2}, kTenure, boot_now() + 1h);
         std::this_thread::sleep_for(c * 10ms);
         for (int n = 0; n < seconds(length) * 6; ++n) {
-          CameraEvent e = event(n);
-          publisher.publish({camera(c), e.topic, e.routing_key, e.event_id, e.payload, e.captured, e.kind, boot_now()});
+          event::Event e = event(n);
+          publisher.publish(camera(c), std::move(e), boot_now());
           std::this_thread::sleep_for(1s / 6.0);
         }
       });

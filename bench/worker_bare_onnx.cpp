@@ -4,6 +4,7 @@
 //
 //   worker_bare_onnx LIBRARY MODEL PICTURES INTERVAL_MS COUNT
 #include "weir/onnx/translated.hpp"
+#include "weir/base/plain_file.hpp"
 #include "weir/ports/model_files.hpp"
 
 #include <chrono>
@@ -31,10 +32,10 @@ T good(weir::Result<T> result) {
 
 int main(int argc, char** argv) {
   if (argc != 6) fail("LIBRARY MODEL PICTURES INTERVAL_MS COUNT");
-  std::string pictures = good(weir::read_model(argv[3]));
+  std::string pictures = good(weir::read_plain_file(argv[3], weir::kModelBytesMax));
   std::chrono::milliseconds interval(std::atoi(argv[4]));
   int count = std::atoi(argv[5]);
-  auto model = good(weir::onnx::TranslatedRun::open(argv[1], good(weir::read_model(argv[2]))));
+  auto model = good(weir::onnx::TranslatedRun::open(argv[1], good(weir::read_plain_file(argv[2], weir::kModelBytesMax))));
   std::span<std::uint8_t> pixels = model->picture();
   if (pictures.size() < pixels.size()) fail("not one whole picture");
 

@@ -85,6 +85,21 @@ class Report(unittest.TestCase):
         self.assertEqual(self.judged(("unit", "fail", crash)), (1, "0 passed, 2 failed, 0 skipped"))
         self.assertEqual(self.commands, [])
 
+    def test_a_skip_for_want_of_a_part_is_a_failure_where_every_part_can_be_had(self):
+        def skipped(name, why):
+            return [RUN.format(name), "x_test.cpp:3: Skipped", why, f"[  SKIPPED ] {name} (3 ms)"]
+        one = ("unit", "run", passed("A.a") + skipped("A.b", "the model was not fetched") + [END])
+        other = ("unit", "run", passed("A.a") + skipped("A.b", "this machine has no IPv6") + [END])
+        with mock.patch.dict(test_report.os.environ):
+            test_report.os.environ.pop("WEIR_EVERY_PART", None)
+            self.assertEqual(self.judged(one), (0, "1 passed, 0 failed, 1 skipped"))
+            test_report.os.environ["WEIR_EVERY_PART"] = "1"
+            self.assertEqual(self.judged(one), (1, "1 passed, 1 failed, 0 skipped"))
+            self.assertEqual(self.judged(other), (0, "1 passed, 0 failed, 1 skipped"))
+            (self.build / "logs").mkdir(exist_ok=True)
+            (self.build / "logs/parts.log").write_text("could not be had: go:server: no such host\n")
+            self.assertEqual(self.judged(one), (0, "1 passed, 0 failed, 1 skipped"))
+
     def test_nothing_that_ran_is_a_failure(self):
         self.assertEqual(self.judged(), (1, "0 passed, 1 failed, 0 skipped"))
         (self.build / "reports/release.xml").write_text("<testsuite")

@@ -75,7 +75,7 @@ void JobQueue::expire() {
   fail_late(std::move(late));
 }
 
-// With the lock held. Those of one turn wait in the order in which their patience ends.
+// Called with the lock held. The jobs of one turn wait in the order of their time limits.
 std::vector<Job> JobQueue::take_late() {
   std::vector<Job> late;
   Instant now = boot_now();

@@ -90,7 +90,7 @@ TEST(JobQueue, JobWhoseAskerHasGivenUp_IsNotRun) {
   Rig rig;
   rig.spawn(1);
   rig.io.poll();
-  // Nobody takes it until its patience is over.
+  // No thread takes the job until its time limit is over.
   Instant limit = boot_now() + kJobPatience + 10ms;
   std::vector<Job> taken;
   while (boot_now() < limit) rig.io.run_for(std::chrono::milliseconds(20));

@@ -46,7 +46,7 @@ void append_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-// Boost's own serializer writes 0.5 as 5E-1, which is right and which nobody likes to read.
+// Boost's own serializer writes 0.5 as 5E-1, which is correct but hard to read.
 void append(std::string& out, const value& v) {
   switch (v.kind()) {
     case boost::json::kind::null: out += "null"; break;

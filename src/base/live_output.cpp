@@ -21,15 +21,16 @@ int reopen(int fd) {
   return ::open(fmt::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-// For who may not open it again. A pipe that takes anything takes PIPE_BUF bytes; a terminal has room for 256, and each
-// newline may become two characters. Another process may take the room between the two calls: hence only a last resort.
+// For a descriptor that cannot be opened again. A pipe that takes anything takes PIPE_BUF bytes; a terminal has room
+// for 256, and each newline may become two characters. Another process may take the room between the two calls: hence
+// only a last resort.
 ssize_t write_if_ready(int fd, bool pipe, std::string_view text) {
   pollfd asked{.fd = fd, .events = POLLOUT, .revents = 0};
   if (::poll(&asked, 1, 0) != 1) return 0;
   return ::write(fd, text.data(), std::min<size_t>(text.size(), pipe ? PIPE_BUF : 128));
 }
 
-// As much as is taken at once; how many bytes that was.
+// Writes as much as the descriptor takes at once; returns how many bytes that was.
 size_t write_now(int fd, std::string_view text) {
   struct stat about {};
   if (text.empty() || ::fstat(fd, &about) != 0) return 0;

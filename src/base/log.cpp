@@ -105,7 +105,7 @@ struct Sink {
   // Called by `write`, under the mutex.
   LiveOutput output(int fd, bool for_people) const {
     return LiveOutput(fd, [this, for_people](std::uint64_t lines) {
-      auto fields = begun(Level::warn, "log.dropped", "whoever reads this log did not keep up; lines are missing here");
+      auto fields = begun(Level::warn, "log.dropped", "the reader of this log did not keep up; lines are missing here");
       fields["lines"] = lines;
       return line(Level::warn, fields, for_people);
     });

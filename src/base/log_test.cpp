@@ -99,7 +99,7 @@ TEST_F(Logging, AFileThatHasReachedItsBound_IsSetAside_AndANewOneBegins) {
   EXPECT_NE(now.find("\"number\":99"), std::string::npos);
   EXPECT_NE(before.find("\"number\""), std::string::npos);
   for (const std::string& text : {now, before}) EXPECT_LE(text.size(), 2200u);
-  // Whoever starts again goes on in the same file.
+  // A process that starts again goes on in the same file.
   log::configure({.level = log::Level::info, .fd = ends[1], .file = path, .file_bytes_max = 100'000});
   log::info("a.line").with("number", 100);
   EXPECT_NE(test::text_in_file(path).find("\"number\":99"), std::string::npos);

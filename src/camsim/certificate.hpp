@@ -1,4 +1,4 @@
-// A certificate that nobody signed, made anew at each start, as recorders with rtsps have them. Plain function; any
+// A self-signed certificate, made anew at each start, as recorders with rtsps have them. Plain function; any
 // thread.
 #pragma once
 

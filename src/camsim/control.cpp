@@ -51,7 +51,7 @@ void Control::add(net::Router& router, Method method, std::string_view pattern, 
       *into = (*what)(*with);
       co_return;
     };
-    // A command cannot be cancelled: who no longer waits for it must not end the pool's thread that runs it.
+    // A command cannot be cancelled: a client that no longer waits for it must not end the pool's thread that runs it.
     auto to_its_end = asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable);
     co_await asio::co_spawn(commands_, run(shared, &request, result), to_its_end);
     co_return *result ? Response::json(**result) : Response::failure(result->error());

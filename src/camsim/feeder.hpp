@@ -37,7 +37,7 @@ class Feed {
   // `zero` is the wall time of the pipeline's running time 0. `audio` may be null.
   Feed(std::shared_ptr<CameraLive> camera, Ref<GstAppSrc> video, Ref<GstAppSrc> audio, WallTime zero);
 
-  // Pushes what is due and says when to come again. Feeder thread only.
+  // Pushes the pictures that are due and returns when to call again. Feeder thread only.
   WallTime step(WallTime now);
   // Any thread.
   void set_wanted() { wanted_ = true; }  // the pipeline asks for its first picture
@@ -73,7 +73,7 @@ class Feeder {
  public:
   Feeder();
   ~Feeder() { stop(); }
-  // Nothing is fed any more. Pipelines that GStreamer takes down later may still call the rest.
+  // Ends the feeding. Pipelines that GStreamer takes down later may still call the other methods.
   void stop();
   void add(std::shared_ptr<Feed> feed);
   void remove(const std::shared_ptr<Feed>& feed);

@@ -22,7 +22,7 @@ using GErrorPtr = std::unique_ptr<GError, FreeError>;
 
 void init_gst();
 
-// A pipeline as its text says. Stopped when it goes.
+// A pipeline made from GStreamer's text form. It is stopped when the object is destroyed.
 class Pipeline {
  public:
   static Result<Pipeline> create(const std::string& text);
@@ -34,7 +34,7 @@ class Pipeline {
     return Ref<T>(reinterpret_cast<T*>(gst_bin_get_by_name(GST_BIN(pipeline_.get()), name)));
   }
   void play() { gst_element_set_state(pipeline_.get(), GST_STATE_PLAYING); }
-  // What went wrong since it plays, if anything.
+  // What went wrong since the pipeline began to play, if anything.
   Status status() const;
 
  private:

@@ -1,7 +1,7 @@
 // MainLoop: GLib's thread, on which everything of the RTSP server happens.
 //
-// Other threads hand work over with `call`, which waits for its end; what the RTSP server calls back is already there.
-// Any thread may call; timers run on the loop's thread and die with it.
+// Other threads hand work over with `call`, which waits for its end; callbacks of the RTSP server already run on this
+// thread. Any thread may call; timers run on the loop's thread and die with it.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -21,10 +21,10 @@ class MainLoop {
 
   GMainContext* context() const { return context_; }
   void call(const std::function<void()>& work);
-  // Once everything that waits has been done.
+  // Runs `work` once everything that waits has been done.
   void when_idle(std::function<void()> work);
   void after(Duration delay, std::function<void()> work);
-  // Again and again while it returns true.
+  // Runs `work` again and again while it returns true.
   void every(Duration period, std::function<bool()> work);
 
  private:

@@ -206,7 +206,7 @@ GstRTSPStatusCode Recorder::on_request(GstRTSPClient*, GstRTSPContext* context, 
 
 GstRTSPStatusCode Recorder::decide(Client& client, SimCamera& camera, GstRTSPMethod method) {
   const CameraFault& fault = camera.fault();
-  // What is answered to a connection that is closed here is not sent any more.
+  // The answer to a connection that is closed here is not sent any more.
   if (fault.kind == FaultKind::drop) close_client(client.client);
   if (fault.kind == FaultKind::black_hole) swallow(client);
   // OPTIONS is never refused: cameras do not, and gst-rtsp-server 1.22 crashes.
@@ -248,7 +248,7 @@ void Recorder::on_answer(GstRTSPClient*, GstRTSPContext* context, GstRTSPMessage
       gst_rtsp_message_parse_response(message, &code, nullptr, nullptr) != GST_RTSP_OK ||
       code < GST_RTSP_STS_BAD_REQUEST)
     return;
-  // Also seen here: what the server refused before it asked us.
+  // Requests that the server refused before it asked this recorder are seen here, too.
   client->recorder->note_camera(*client, *context);
   client->dial->outcome = std::to_string(code);
   if (code == GST_RTSP_STS_UNAUTHORIZED && client->camera != nullptr &&
@@ -299,7 +299,7 @@ void Recorder::swallow(Client& client) {
   close_client(client.client);
 }
 
-// A list of its own: closing changes ours.
+// A copy of the list: closing a client changes `clients_`.
 std::vector<Recorder::Client*> Recorder::clients_where(const std::function<bool(const Client&)>& which) const {
   std::vector<Client*> out;
   for (const auto& client : clients_)

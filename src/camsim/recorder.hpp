@@ -1,7 +1,7 @@
 // Recorder: one RTSP listener with cameras under the paths /NAME, and the faults that concern connections.
 //
 // It owns the listening socket itself and hands each connection to gst-rtsp-server, or keeps it in a black hole. A port
-// that is refused stays bound, so that nobody else takes it meanwhile. GLib thread only.
+// that is refused stays bound, so that no other process takes it meanwhile. GLib thread only.
 #pragma once
 
 #include "dials.hpp"

@@ -1,7 +1,7 @@
 // SimCamera: one simulated camera: the factory of its sessions' pipelines, and the fault it is under.
 //
 // Each session has a pipeline of its own (source of coded pictures, payloader, the server's RTP part), which exists
-// only while somebody is connected; all take their pictures from the Feeder. GLib thread only.
+// only while a client is connected; all take their pictures from the Feeder. GLib thread only.
 #pragma once
 
 #include "feeder.hpp"
@@ -24,7 +24,7 @@ class SimCamera {
   Codec codec() const { return live_->loop.load()->profile().codec; }  // now
   GstRTSPMediaFactory* factory() const { return factory_.get(); }
   const CameraFault& fault() const { return fault_; }
-  // `loop` is what the camera shows under this fault. What concerns connections is the recorder's part.
+  // `loop` is what the camera shows under this fault. Faults of connections are the recorder's part.
   void set_fault(const CameraFault& fault, LoopPtr loop);
   json::object describe() const;
 

@@ -109,7 +109,7 @@ Status Simulator::set_camera_fault(const std::string& name, const CameraFault& f
     if (Recorder* home = state_->home_of(name)) profile = home->camera(name)->profile();
   });
   if (!profile) return unknown("camera", name);
-  // Perhaps encoded now, so not on GLib's thread: the other cameras go on.
+  // The loop may have to be encoded now, so this does not run on GLib's thread: the other cameras go on.
   TRY(shown, profile_under(fault, *profile));
   TRY(loop, state_->loops.get(shown));
   state_->main.call([&] {

@@ -1,5 +1,5 @@
-// What a name resolves to is the resolver's word, for as long as it speaks. Here it is this file's: names below
-// weir.test are answered by what the test says, all others by the system.
+// A client follows what the resolver says, for as long as the resolver answers. Here this file is the resolver: names
+// below weir.test are answered as the test says, all others by the system.
 #include "testing.hpp"
 #include "weir/net/client.hpp"
 
@@ -88,7 +88,7 @@ TEST_F(ResolvedClient, WhatWasRemembered_CountsOnlyWhileItAccepts) {
   server_.stop(0s);
   say(Resolver::fails);
   EXPECT_TRUE(has(outcome(), "cannot resolve"));
-  // It has moved, and the resolver needs a while to say so.
+  // The service has moved, and the resolver needs a while to say so.
   RunningServer moved;
   serve(moved);
   moved.start(fmt::format("127.0.0.2:{}", server_.port()));

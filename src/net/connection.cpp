@@ -131,7 +131,7 @@ std::string ServerShared::next_request_id() { return fmt::format("{}{:08x}", id_
 Connection::Connection(std::shared_ptr<ServerShared> shared, tcp::socket socket)
     : shared_(std::move(shared)), place_(shared_->open.size()), socket_(std::move(socket)),
       remote_(remote_text(socket_)), parser_(shared_->limits),
-      in_(std::make_unique_for_overwrite<char[]>(kBufferBytes)), in_size_(kBufferBytes),
+      in_(kBufferBytes),
       stream_end_(shared_->io, asio::steady_timer::time_point::max()) {
   shared_->open.push_back(this);
   prepare(socket_);
@@ -168,7 +168,7 @@ asio::awaitable<void> Connection::run(std::shared_ptr<Connection> self, Mode mod
     // What has arrived already is read and answered without a wait: many requests at once would have the loop to
     // themselves.
     while (co_await self->serve_one()) {
-      if (self->begin_ < self->end_) co_await next_turn();
+      if (self->in_.begin < self->in_.end) co_await next_turn();
       if (self->shared_->abandoned) break;
     }
   }
@@ -220,23 +220,19 @@ void Connection::close_hard() {
 
 // ---- reading ----
 bool Connection::make_room() {
-  if (begin_ == end_) begin_ = end_ = 0;
-  if (end_ == 0 && in_size_ > kBodyBufferBytes) {  // one long header does not cost its memory for ever
-    in_ = std::make_unique_for_overwrite<char[]>(kBodyBufferBytes);
-    in_size_ = kBodyBufferBytes;
+  if (in_.begin == in_.end) in_.begin = in_.end = 0;
+  if (in_.end == 0 && in_.size > kBodyBufferBytes) {  // one long header does not cost its memory for ever
+    in_ = Received(kBodyBufferBytes);
   }
   size_t wanted = parser_.header_done() ? kBodyBufferBytes : kBufferBytes;
-  if (end_ < in_size_ && in_size_ >= wanted) return true;
-  size_t held = end_ - begin_;
-  // The parser leaves at most one header or one chunk's header unread; more than that is nobody's request.
+  if (in_.end < in_.size && in_.size >= wanted) return true;
+  size_t held = in_.end - in_.begin;
+  // The parser leaves at most one header or one chunk's header unread; more than that cannot be a request.
   if (held > shared_->limits.header_bytes_max + kBufferBytes) return false;
-  size_t size = std::max(wanted, held * 2);
-  auto fresh = std::make_unique_for_overwrite<char[]>(size);
-  std::copy_n(in_.get() + begin_, held, fresh.get());
+  Received fresh(std::max(wanted, held * 2));
+  std::copy_n(in_.bytes.get() + in_.begin, held, fresh.bytes.get());
+  fresh.end = held;
   in_ = std::move(fresh);
-  in_size_ = size;
-  begin_ = 0;
-  end_ = held;
   return true;
 }
 
@@ -248,14 +244,15 @@ asio::awaitable<Connection::Read> Connection::read_request() {
   enter(Phase::idle, shared_->limits.idle_timeout);
   for (;;) {
     // Some clients end a body with one line break too many.
-    while (!begun && begin_ < end_ && (in_[begin_] == '\r' || in_[begin_] == '\n')) ++begin_;
-    if (begin_ < end_) {
+    auto line_end = [](char c) { return c == '\r' || c == '\n'; };
+    while (!begun && in_.begin < in_.end && line_end(in_.bytes[in_.begin])) ++in_.begin;
+    if (in_.begin < in_.end) {
       if (!begun) {
         begun = true;
         enter(Phase::reading, shared_->limits.read_timeout);
         begun_ = deadline_ - shared_->limits.read_timeout;
       }
-      begin_ += parser_.feed({in_.get() + begin_, end_ - begin_});
+      in_.begin += parser_.feed({in_.bytes.get() + in_.begin, in_.end - in_.begin});
       refusal_ = parser_.refusal();
       if (refusal_) co_return Read::refused;
       if (parser_.done()) co_return Read::complete;
@@ -270,7 +267,7 @@ asio::awaitable<Connection::Read> Connection::read_request() {
       refusal_ = Refusal{400, "bad_request", "the request is malformed"};
       co_return Read::refused;
     }
-    if (!failed) end_ += co_await read_some(socket_, in_.get() + end_, in_size_ - end_, failed);
+    if (!failed) in_.end += co_await read_some(socket_, in_.bytes.get() + in_.end, in_.size - in_.end, failed);
     if (shared_->abandoned) co_return Read::closed;
     if (failed && timed_out_) {
       refusal_ = Refusal{408, "timeout", "the request did not arrive in time"};
@@ -397,7 +394,7 @@ asio::awaitable<void> Connection::linger() {
   enter(Phase::lingering, kLinger);
   error_code failed;
   socket_.shutdown(tcp::socket::shutdown_send, failed);
-  while (!failed) co_await read_some(socket_, in_.get(), in_size_, failed);
+  while (!failed) co_await read_some(socket_, in_.bytes.get(), in_.size, failed);
 }
 
 // ---- event streams ----
@@ -415,7 +412,7 @@ asio::awaitable<void> Connection::run_stream(Response& response) {
   co_await write_all(socket_, head_, {}, failed);
   if (failed || shared_->stopping || shared_->abandoned) co_return;
 
-  // A client that vanished without a word is noticed by what it does not acknowledge.
+  // A client that vanished without closing is noticed because it acknowledges nothing.
   int patience = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(shared_->limits.write_timeout).count());
   ::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
   events_ = std::make_unique<Events>(socket_, shared_->clock, shared_->limits.write_timeout, chunked);
@@ -425,8 +422,8 @@ asio::awaitable<void> Connection::run_stream(Response& response) {
                  asio::bind_cancellation_slot(stream_cancel_.slot(), [self](std::exception_ptr thrown) {
                    self->stream_ended(std::move(thrown));
                  }));
-  // What a client says on a stream is ignored; that it leaves is not.
-  while (!stream_done_ && !failed) co_await read_some(socket_, in_.get(), in_size_, failed);
+  // Bytes that a client sends on a stream are ignored; the end of its connection is not.
+  while (!stream_done_ && !failed) co_await read_some(socket_, in_.bytes.get(), in_.size, failed);
   if (!stream_done_) {
     events_->give_up();
     stream_cancel_.emit(asio::cancellation_type::all);

@@ -20,7 +20,7 @@ class Connection;
 struct ServerShared {
   ServerShared(boost::asio::io_context& on, Clock& with, const Router& routes, ServerLimits bounds,
                std::function<void(const Finished&)> told);
-  // Wakes those who wait for the server's end when nothing of it runs any more.
+  // Wakes the callers of `stop` when nothing of the server runs any more.
   void note_end();
   std::string_view date();
   std::string next_request_id();
@@ -43,6 +43,13 @@ struct ServerShared {
   std::uint32_t id_counter_ = 0;
   std::string date_;
   std::int64_t date_second_ = -1;
+};
+
+// A buffer of what was received: [begin, end) of its bytes are not parsed yet.
+struct Received {
+  explicit Received(size_t bytes_max) : bytes(std::make_unique_for_overwrite<char[]>(bytes_max)), size(bytes_max) {}
+  std::unique_ptr<char[]> bytes;
+  size_t size, begin = 0, end = 0;
 };
 
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -96,9 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Request request_;
   std::optional<Refusal> refusal_;
   Instant begun_{};
-  // Received and not yet parsed: [begin_, end_) of the buffer.
-  std::unique_ptr<char[]> in_;
-  size_t in_size_, begin_ = 0, end_ = 0;
+  Received in_;
   std::string head_;
 
   std::unique_ptr<Events> events_;

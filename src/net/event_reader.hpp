@@ -8,7 +8,8 @@ namespace weir::net {
 class EventReader {
  public:
   explicit EventReader(size_t event_bytes_max) : event_bytes_max_(event_bytes_max) {}
-  // Calls `each` for every event that `text` completes, and for an id that came alone. False when `each` has had enough, or an event is too large.
+  // Calls `each` for every event that `text` completes, and for an id that came alone. False when `each` has had
+  // enough, or an event is too large.
   bool feed(std::string_view text, const std::function<bool(const StreamedEvent&)>& each);
   bool too_large() const { return too_large_; }
 

@@ -16,7 +16,7 @@ class Connection::Events final : public EventStream {
   void tend(Instant now);
   // The client has gone: nothing is written any more.
   void give_up() { gone_ = true; }
-  // The end of the stream, where it can still be told.
+  // Writes the end of the stream, where the client is still there.
   boost::asio::awaitable<void> finish();
 
  private:

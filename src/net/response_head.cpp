@@ -57,7 +57,7 @@ bool header_name(std::string_view name) {
   });
 }
 
-// These say how the message is framed, which is decided here only.
+// Headers that say how the message is framed, which is decided here only.
 bool framing(std::string_view name) {
   return same_ignoring_case(name, "content-length") || same_ignoring_case(name, "transfer-encoding") ||
          same_ignoring_case(name, "connection") || same_ignoring_case(name, "x-request-id");

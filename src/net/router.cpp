@@ -34,8 +34,8 @@ Segments split(std::string_view path) {
   return out;
 }
 
-// What is left of "/api/v1/x" is "/v1/x", so each route is kept once. So it is with "/api/readyz": who was told to ask
-// at https://host/api asks everything there.
+// What is left of "/api/v1/x" is "/v1/x", so each route is kept once. The same holds for "/api/readyz": a client
+// whose address is https://host/api asks for everything there.
 Segments split_request(std::string_view path) {
   Segments out = split(path);
   if (out.count >= 2 && out.at[0] == "api") {
@@ -60,8 +60,8 @@ bool matches(const std::vector<std::string>& pattern, const Segments& path) {
   return true;
 }
 
-// Shorter patterns first, and a word before a {name} at the same place: "/v1/leases/events" beats "/v1/leases/{id}", with
-// every method: what a word names is nobody's id.
+// Shorter patterns first, and a word before a {name} at the same place: "/v1/leases/events" beats "/v1/leases/{id}",
+// with every method: no id equals a word of a route.
 bool before(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   if (a.size() != b.size()) return a.size() < b.size();
   return std::ranges::lexicographical_compare(a, b, {}, is_param, is_param);

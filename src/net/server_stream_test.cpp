@@ -1,4 +1,4 @@
-// What lasts longer than one answer: event streams, and the end of a server while somebody is still there.
+// What lasts longer than one answer: event streams, and the end of a server while clients are still connected.
 #include "server_testing.hpp"
 
 #include <boost/asio/redirect_error.hpp>

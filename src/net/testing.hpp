@@ -37,7 +37,7 @@ class RunningServer {
   RealClock clock;
   std::unique_ptr<HttpServer> server;
 
-  // Routes are added before.
+  // Starts the server; routes are added before. Returns its port.
   std::uint16_t start(std::string_view address = "127.0.0.1:0") {
     server = std::make_unique<HttpServer>(io, clock, router, limits_, observer_);
     auto listening = server->listen(address);

@@ -1,7 +1,7 @@
 // TLS for the client: which authorities are believed, and one encrypted conversation.
 //
 // A session does no input or output: bytes that came from the socket are fed to it, bytes that it wants sent are taken
-// from it, so that whoever owns the socket keeps its deadlines, also the one past which no byte may be written. TLS 1.2
+// from it, so that the owner of the socket keeps its deadlines, also the one past which no byte may be written. TLS 1.2
 // and newer; the server's certificate must lead to a known authority, be valid now, and be for the name that was asked
 // for. Nothing switches that off. A trust is shared freely; a session belongs to one thread.
 #pragma once

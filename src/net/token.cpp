@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -46,6 +48,16 @@ std::string hmac_sha256(std::string_view key, std::string_view text) {
   return std::string(reinterpret_cast<const char*>(out.data()), out.size());
 }
 }  // namespace
+
+std::optional<std::string_view> credential_of(std::string_view authorization, std::string_view scheme) {
+  if (authorization.size() <= scheme.size() || authorization[scheme.size()] != ' ') return std::nullopt;
+  auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  if (!std::ranges::equal(authorization.substr(0, scheme.size()), scheme, same)) return std::nullopt;
+  std::string_view rest = authorization.substr(scheme.size());
+  size_t first = rest.find_first_not_of(' ');
+  if (first == std::string_view::npos) return std::nullopt;
+  return rest.substr(first, rest.find_last_not_of(' ') - first + 1);
+}
 
 std::string base64url(std::string_view bytes) {
   std::string out;
@@ -271,7 +283,8 @@ Status write_all(int fd, std::string_view text, const std::string& path) {
   return ok();
 }
 
-// `link` fails when another process was first, and never shows a half-written file: whoever loses reads the winner's.
+// `link` fails when another process was first, and never shows a half-written file: the process that comes second
+// reads the first one's key.
 Status create_key(const std::string& path) {
   File temporary;
   std::string name = fmt::format("{}.{}", path, random_hex(8));

@@ -2,103 +2,12 @@
 
 #include "weir/ports/video_source.hpp"
 
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <algorithm>
 
 namespace weir {
 
-namespace {
-
-constexpr std::uintmax_t kModelBytesMax = 1 << 30;
-
-Result<std::string> read_file(const std::string& path, std::uintmax_t bytes_max) {
-  std::error_code failed;
-  bool plain = std::filesystem::is_regular_file(path, failed);
-  if (failed) return model_failure(fmt::format("{} cannot be opened: {}", path, failed.message()));
-  auto bytes = plain ? std::filesystem::file_size(path, failed) : 0;
-  if (failed || bytes == 0) return model_failure(fmt::format("{} is empty or not a file", path));
-  if (bytes > bytes_max) return model_failure(fmt::format("{} is larger than {} bytes", path, bytes_max));
-  std::string text(bytes, '\0');
-  std::ifstream in(path, std::ios::binary);
-  if (!in.read(text.data(), static_cast<std::streamsize>(bytes)))
-    return model_failure(fmt::format("{} cannot be read", path));
-  return text;
-}
-
-// In the child: a crash is an answer here, not an event for whoever handles crashes of the process, nor worth a core.
-// Descriptors that it kept would keep the parent's locks and connections alive after the parent has given them up.
-void become_expendable(int pipe) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
-  rlimit none{0, 0};
-  setrlimit(RLIMIT_CORE, &none);
-  if (int null = open("/dev/null", O_WRONLY | O_CLOEXEC); null >= 0) {
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-  }
-  if (pipe > 3) close_range(3, static_cast<unsigned>(pipe) - 1, 0);
-  close_range(static_cast<unsigned>(pipe) + 1, ~0U, 0);
-}
-
-[[noreturn]] void answer(int pipe, const std::function<Status()>& work) {
-  become_expendable(pipe);
-  Status status = work();
-  if (status) _exit(0);
-  const std::string& words = status.error().message;
-  ssize_t written = write(pipe, words.data(), std::min<size_t>(words.size(), 4096));
-  _exit(written >= 0 ? 1 : 2);
-}
-
-// Waits for the child's end, and ends it itself when that takes too long.
-int wait_status(pid_t child, std::chrono::milliseconds limit) {
-  int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
-  pollfd ended{pidfd, POLLIN, 0};
-  int ready = 0;
-  if (pidfd >= 0)
-    while ((ready = poll(&ended, 1, static_cast<int>(limit.count()))) < 0 && errno == EINTR) {
-    }
-  if (pidfd >= 0) close(pidfd);
-  if (ready <= 0) kill(child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
-}  // namespace
-
 Error model_failure(std::string sentence) {
   return stream_failure(restart::StreamErrorCode::model_error, std::move(sentence));
-}
-
-Result<void*> load_library(const std::string& path) {
-  if (void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  const char* why = dlerror();
-  return model_failure(fmt::format("the library {} cannot be loaded: {}", path, why != nullptr ? why : "unknown"));
-}
-
-Result<void*> find_symbol(void* library, const char* name) {
-  if (void* found = dlsym(library, name)) return found;
-  return model_failure(fmt::format("the library lacks {}: it is of another kind or version", name));
-}
-
-Result<std::string> read_model(const std::string& path) { return read_file(path, kModelBytesMax); }
-
-Result<std::vector<std::string>> read_labels(const std::string& path) {
-  TRY(text, read_file(path, 1 << 20));
-  return split_labels(text);
 }
 
 std::vector<std::string> split_labels(std::string_view text) {
@@ -113,27 +22,6 @@ std::vector<std::string> split_labels(std::string_view text) {
   }
   while (!labels.empty() && labels.back().empty()) labels.pop_back();
   return labels;
-}
-
-Status try_in_child(const std::string& file, std::chrono::milliseconds limit, const std::function<Status()>& work) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    return model_failure(fmt::format("{} cannot be tried: {}", file, std::strerror(errno)));
-  pid_t child = fork();
-  if (child == 0) answer(ends[1], work);
-  close(ends[1]);
-  if (child < 0) {
-    close(ends[0]);
-    return model_failure(fmt::format("{} cannot be tried: {}", file, std::strerror(errno)));
-  }
-  int status = wait_status(child, limit);
-  char words[4096];
-  ssize_t bytes = read(ends[0], words, sizeof words);
-  close(ends[0]);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return ok();
-  if (WIFEXITED(status) && bytes > 0) return model_failure(std::string(words, static_cast<size_t>(bytes)));
-  return model_failure(fmt::format("{} is damaged: its library {} when it was tried", file,
-                                   WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? "did not answer" : "crashed"));
 }
 
 }  // namespace weir

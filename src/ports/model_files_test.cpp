@@ -2,15 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <csignal>
-
 namespace weir {
 namespace {
-
-using namespace std::chrono_literals;
 
 TEST(ModelFiles, LabelsAreTrimmedLines) {
   using Labels = std::vector<std::string>;
@@ -20,35 +13,11 @@ TEST(ModelFiles, LabelsAreTrimmedLines) {
   EXPECT_EQ(split_labels(" person \r\n\ntraffic light\t\n\n"), (Labels{"person", "", "traffic light"}));
 }
 
-std::string outcome(std::chrono::milliseconds limit, const std::function<Status()>& work) {
-  Status status = try_in_child("some.model", limit, work);
-  return status ? "fine" : status.error().reason + " " + status.error().message;
-}
-
-TEST(ModelFiles, WorkInAChildMayFailCrashOrHang) {
-  EXPECT_EQ(outcome(30s, [] { return ok(); }), "fine");
-  EXPECT_EQ(outcome(30s, [] { return Status(model_failure("too strange")); }), "MODEL_ERROR too strange");
-  EXPECT_EQ(outcome(30s, [] { return raise(SIGSEGV), ok(); }),
-            "MODEL_ERROR some.model is damaged: its library crashed when it was tried");
-  EXPECT_EQ(outcome(30s, [] { return std::abort(), ok(); }),
-            "MODEL_ERROR some.model is damaged: its library crashed when it was tried");
-  EXPECT_EQ(outcome(50ms, [] { return pause(), ok(); }),
-            "MODEL_ERROR some.model is damaged: its library did not answer when it was tried");
-}
-
-// A lock or a connection that this process gives up meanwhile must not live on in there.
-TEST(ModelFiles, WorkInAChildHasNoDescriptorsOfThisProcess) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  EXPECT_EQ(outcome(30s, [&] { return ::fcntl(ends[0], F_GETFD) < 0 && ::fcntl(ends[1], F_GETFD) < 0 ? ok() : Status(model_failure("it has them")); }),
-            "fine");
-  for (int end : ends) ::close(end);
-}
-
-TEST(ModelFiles, WorkInAChildChangesNothingHere) {
-  int touched = 0;
-  EXPECT_EQ(outcome(30s, [&] { return ++touched, ok(); }), "fine");
-  EXPECT_EQ(touched, 0);
+TEST(ModelFiles, WhatAModelNeedsAndCannotBeHad_IsAFailureOfTheModel) {
+  EXPECT_EQ(*for_model(Result<int>(7)), 7);
+  auto failed = for_model(Result<int>(Error{Errc::unavailable, "file", "x cannot be read"}));
+  EXPECT_EQ(failed.error().reason, "MODEL_ERROR");
+  EXPECT_EQ(failed.error().message, "x cannot be read");
 }
 
 }  // namespace

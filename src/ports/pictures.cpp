@@ -4,7 +4,7 @@
 
 namespace weir {
 
-Pictures::Async<Nothing> MemoryPictures::put_picture(CameraId camera, SnapshotPicture picture) {
+Async<Nothing> MemoryPictures::put_picture(CameraId camera, SnapshotPicture picture) {
   if (kept_.size() == kMost) kept_.pop_front();
   kept_.push_back({std::move(camera), std::move(picture)});
   co_return ok();
@@ -16,7 +16,7 @@ std::optional<SnapshotPicture> MemoryPictures::kept(const CameraId& camera, cons
   return std::nullopt;
 }
 
-Pictures::Async<std::optional<SnapshotPicture>> MemoryPictures::find_picture(CameraId camera, std::string request) {
+Async<std::optional<SnapshotPicture>> MemoryPictures::find_picture(CameraId camera, std::string request) {
   co_return kept(camera, request);
 }
 

@@ -226,7 +226,7 @@ TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {
   Runner runner;
   runner.id = RunnerId::trusted("r1");
   runner.boot = BootId::trusted("boot-1");
-  runner.host = "host-1";
+  runner.address.host = "host-1";
   runner.capacity = 16;
   runner.capabilities = {"rtsp"};
   runner.models = {{"tflite", "a", true, {"person", "fire hydrant"}}, {"hog", "", true, {"person"}}};
@@ -241,12 +241,12 @@ TEST_P(CatalogContract, Runner_RegistersAgain_WithoutLosingItsFlags) {
   ASSERT_TRUE(run(c().change_runner(runner.id, {}, {true, DrainMode::soft, 8})));
   EXPECT_EQ(run(c().register_runner(runner, "w1")).error().reason, "boot_known");
   runner.boot = BootId::trusted("boot-2");
-  runner.host = "host-2";
+  runner.address.host = "host-2";
   auto again = run(c().register_runner(runner, "w2"));
   ASSERT_TRUE(again);
   EXPECT_TRUE(again->cordoned);
   EXPECT_EQ(again->drain, DrainMode::soft);
-  EXPECT_EQ(again->host, "host-2");
+  EXPECT_EQ(again->address.host, "host-2");
   EXPECT_EQ(again->boot.str(), "boot-2");
   EXPECT_EQ(again->capacity, 8) << "the operator's word";
   EXPECT_TRUE(again->capacity_pinned);
@@ -300,7 +300,7 @@ TEST_P(CatalogContract, RunnerOfAllTenants_IsSeenByEach_AndCommandedByNone) {
   EXPECT_FALSE(still->cordoned);
   EXPECT_EQ(still->streams_owned, 0);
 
-  // Whoever is bound to no tenant may bind it; from then on it is that tenant's alone.
+  // A caller without a tenant may bind the runner to one; from then on it is that tenant's alone.
   ASSERT_TRUE(run(c().register_runner(bound, "", {})));
   EXPECT_TRUE(run(c().register_runner(bound, "", t1)));
   EXPECT_TRUE(run(c().heartbeat(runner.id, t1, {}, 7)));

@@ -134,18 +134,21 @@ class SqliteTarget final : public Target {
 };
 
 std::string text(const Answer& a) {
-  return fmt::format("{} {}/{} {} version={:x} grant={:x} ttl={} why={} yours={} stolen={} previous={}", a.camera,
-                     a.tenant, a.site, std::string(json::write_value(a.outcome).as_string()), a.version.n, a.grant.n,
-                     a.ttl.count(), static_cast<int>(a.why), a.yours, a.stolen,
+  // When it was acquired is each store's own time; whether it is said is not.
+  return fmt::format("{} {}/{} {} version={:x} grant={:x} ttl={} why={} yours={} stolen={} replayed={} since={} "
+                     "previous={}",
+                     a.subject, a.tenant, a.site, std::string(json::write_value(a.outcome).as_string()), a.version.n,
+                     a.grant.n, a.ttl.count(), static_cast<int>(a.why), a.yours, a.stolen, a.replayed,
+                     a.acquired_at != WallTime{},
                      a.previous ? fmt::format("{}/{:x}", a.previous->boot, a.previous->grant.n) : "none");
 }
 
 // What was released or ran out, in no particular order.
 std::string text(std::vector<lease::LeaseRow> rows) {
-  std::ranges::sort(rows, {}, &lease::LeaseRow::camera);
+  std::ranges::sort(rows, {}, &lease::LeaseRow::subject);
   std::string out;
   for (const lease::LeaseRow& row : rows)
-    out += fmt::format("{} of {}/{} version={:x} released={}; ", row.camera, row.owner.runner, row.owner.boot,
+    out += fmt::format("{} of {}/{} version={:x} released={}; ", row.subject, row.owner.runner, row.owner.boot,
                        row.version.n, row.released);
   return out;
 }
@@ -166,34 +169,44 @@ class RequestMaker {
     batch.owner = owner();
     // With steps of 3 s no expiry ever falls close to a step, so the real time that passes does not matter.
     batch.ttl = below(2) == 0 ? 10500ms : 20500ms;
+    if (below(3) == 0) {
+      batch.kind = lease::Kind::stream;
+      batch.home = {TenantId::trusted("t1"), SiteId::trusted("s1")};
+    }
     for (int n = 1; n <= kCameras; ++n) {
       if (below(2) == 0) continue;
-      lease::Ask ask{cam(n)};
+      lease::Ask ask{subject(batch.kind, n)};
       ask.key = key();
       if (batch.operation == Operation::renew) ask.rotate = below(3) == 0;
       if (batch.operation == Operation::release) ask.avoid = below(3) == 0;
-      if (below(5) > 0) ask.version = known_version(n);
+      if (below(5) > 0) ask.version = known_version(ask.subject);
       batch.asks.push_back(ask);
     }
-    if (below(10) == 0) batch.asks.push_back({CameraId::trusted("nowhere"), lease::Version{5}});
-    if (batch.asks.empty()) batch.asks.push_back({cam(1), known_version(1), false, "k1"});
+    // Last in the order of ids, in which PostgreSQL draws versions; a stream is made of it.
+    if (below(10) == 0) batch.asks.push_back({SubjectId::trusted("unknown"), lease::Version{5}});
+    if (batch.asks.empty()) batch.asks.push_back({cam(1), known_version(cam(1)), false, "k1"});
     return batch;
   }
   void learn(const std::vector<Answer>& answers) {
     for (const Answer& answer : answers)
-      if (answer.version.n != 0) seen_[answer.camera].push_back(answer.version);
+      if (answer.version.n != 0) seen_[answer.subject].push_back(answer.version);
   }
 
  private:
-  lease::Version known_version(int n) {
-    auto& seen = seen_[cam(n)];
+  // Now and then the id is one of the other kind's.
+  SubjectId subject(lease::Kind kind, int n) {
+    bool stream = (kind == lease::Kind::stream) != (below(15) == 0);
+    return stream ? SubjectId::trusted("stream-" + std::to_string(n)) : cam(n);
+  }
+  lease::Version known_version(const SubjectId& subject) {
+    auto& seen = seen_[subject];
     if (seen.empty()) return {};
     if (below(200) == 0) return {seen.back().n + 5000};  // as after a failover that lost commits
     if (below(4) > 0) return seen.back();
     return seen[static_cast<size_t>(below(static_cast<int>(seen.size())))];
   }
   std::mt19937 random_;
-  std::map<CameraId, std::vector<lease::Version>> seen_;
+  std::map<SubjectId, std::vector<lease::Version>> seen_;
 };
 
 void furnish(PortTarget& target) {

@@ -18,14 +18,14 @@ using lease::Outcome;
 using lease::Version;
 using enum Confirmation;
 
-OutgoingEvent event_of(const std::string& id, const CameraId& camera, Version version) {
-  OutgoingEvent event{std::string(kDetectionsTopic), "detections.t1.s1." + camera.str(), id,
+event::Event event_of(const std::string& id, const CameraId& camera, Version version) {
+  event::Event event{std::string(event::kDetectionsTopic), "detections.t1.s1." + camera.str(), id,
                       fmt::format(R"({{"event_id":"{}","lease_version":{}}})", id, version.n)};
-  event.stamp = EventStamp{camera, version};
+  event.stamp = event::Stamp{camera, version};
   return event;
 }
-OutgoingEvent free_event(const std::string& id) {
-  return {std::string(kControlTopic), "camera.created.t1.s1.c1", id, fmt::format(R"({{"event_id":"{}"}})", id)};
+event::Event free_event(const std::string& id) {
+  return {std::string(event::kControlTopic), "camera.created.t1.s1.c1", id, fmt::format(R"({{"event_id":"{}"}})", id)};
 }
 std::string id_of(const StoredEvent& event) {
   return std::string(json::parse_text(event.payload)->at("event_id").as_string());
@@ -47,11 +47,11 @@ class EventLogContract : public testing::TestWithParam<Kind> {
   }
   EventLog& log() { return *stores.events; }
   Version acquire(int n, const lease::Owner& who = owner("r1")) {
-    lease::Answer answer = stores.ask(Operation::acquire, who, {.camera = cam(n), .key = "k"});
+    lease::Answer answer = stores.ask(Operation::acquire, who, {.subject = cam(n), .key = "k"});
     EXPECT_EQ(answer.outcome, Outcome::granted);
     return answer.version;
   }
-  std::vector<Confirmation> append(std::vector<OutgoingEvent> events, EventSpeaker speaker = speaker_of("r1", "b1")) {
+  std::vector<Confirmation> append(std::vector<event::Event> events, EventSpeaker speaker = speaker_of("r1", "b1")) {
     auto answers = run(log().append(std::move(events), std::move(speaker)));
     EXPECT_TRUE(answers) << (answers ? "" : answers.error().message);
     return answers ? *answers : std::vector<Confirmation>();
@@ -80,19 +80,23 @@ class EventLogContract : public testing::TestWithParam<Kind> {
 };
 
 TEST_P(EventLogContract, Announcements_AreStoredInOrder_EachWithItsTenant_AndOnce) {
-  auto announce = [&](std::vector<Announcement> all) {
+  auto announce = [&](std::vector<event::Event> all) {
     auto told = run(log().announce(std::move(all)));
     EXPECT_TRUE(told) << (told ? "" : told.error().message);
   };
   auto of = [](const std::string& tenant, const std::string& id) {
-    return Announcement{TenantId::trusted(tenant), "lease.granted.t.s.c", id, fmt::format(R"({{"event_id":"{}"}})", id)};
+    return event::Event{.topic = std::string(event::kControlTopic),
+                        .routing_key = "lease.granted.t.s.c",
+                        .event_id = id,
+                        .payload = fmt::format(R"({{"event_id":"{}"}})", id),
+                        .tenant = TenantId::trusted(tenant)};
   };
   announce({of("t1", "b"), of("t2", "a"), of("", "c")});
   announce({of("t9", "a"), of("t1", "d")});
   EXPECT_EQ(ids(), (Ids{"b", "a", "c", "d"}));
   auto all = read_all();
   ASSERT_EQ(all.size(), 4u);
-  EXPECT_EQ(all[0].topic, kControlTopic);
+  EXPECT_EQ(all[0].topic, event::kControlTopic);
   EXPECT_EQ(all[0].routing_key, "lease.granted.t.s.c");
   EXPECT_EQ(all[0].tenant.str(), "t1");
   EXPECT_EQ(all[1].tenant.str(), "t2");
@@ -103,9 +107,9 @@ TEST_P(EventLogContract, Announcements_AreStoredInOrder_EachWithItsTenant_AndOnc
 TEST_P(EventLogContract, AnnouncementWithAStamp_IsTold_WhileTheLeaseHasThatVersion) {
   Version held = acquire(1), ended = acquire(2);
   auto of = [](const std::string& id, int n, Version version) {
-    Announcement told{TenantId::trusted("t1"), "stream.status.t.s.c", id, fmt::format(R"({{"event_id":"{}"}})", id)};
-    told.topic = kStatusTopic;
-    told.stamp = EventStamp{cam(n), version};
+    event::Event told{std::string(event::kStatusTopic), "stream.status.t.s.c", id,
+                      fmt::format(R"({{"event_id":"{}"}})", id)};
+    told.stamp = event::Stamp{cam(n), version};
     return told;
   };
   ASSERT_TRUE(run(stores.leases->revoke(cam(2), {})));
@@ -114,12 +118,12 @@ TEST_P(EventLogContract, AnnouncementWithAStamp_IsTold_WhileTheLeaseHasThatVersi
   acquire(2, owner("r2"));
   ASSERT_TRUE(run(log().announce({of("later", 2, revoked), of("unknown", 99, held)})));
   EXPECT_EQ(ids(), (Ids{"held", "revoked"}));
-  EXPECT_EQ(read_all()[0].topic, kStatusTopic);
+  EXPECT_EQ(read_all()[0].topic, event::kStatusTopic);
 }
 
 TEST_P(EventLogContract, Events_AreStoredWhole_InTheOrderOfTheBatch) {
   Version v1 = acquire(1), v2 = acquire(2);
-  std::vector<OutgoingEvent> batch;
+  std::vector<event::Event> batch;
   for (int i = 0; i < 20; ++i) batch.push_back(event_of(fmt::format("e{}", i), cam(i % 2 + 1), i % 2 == 0 ? v1 : v2));
   batch[3].payload = R"({"event_id":"e3","odd":"\"\\{},\u0000 ü '"})";
   EXPECT_EQ(append(batch), Answers(20, accepted));
@@ -141,7 +145,7 @@ TEST_P(EventLogContract, Duplicates_AreSaid_AlsoWithinABatch_AndAfterTheLeaseIsG
   EXPECT_EQ(append({event_of("a", cam(1), version), event_of("b", cam(1), version), event_of("a", cam(1), version)}),
             (Answers{accepted, accepted, duplicate}));
   EXPECT_EQ(append({event_of("b", cam(1), version), event_of("c", cam(1), version)}), (Answers{duplicate, accepted}));
-  EXPECT_EQ(stores.ask(Operation::release, owner("r1"), {.camera = cam(1), .version = version}).outcome,
+  EXPECT_EQ(stores.ask(Operation::release, owner("r1"), {.subject = cam(1), .version = version}).outcome,
             Outcome::released);
   EXPECT_EQ(append({event_of("c", cam(1), version), event_of("d", cam(1), version)}), (Answers{duplicate, stale}));
   EXPECT_EQ(ids(), (Ids{"a", "b", "c"}));
@@ -166,7 +170,7 @@ TEST_P(EventLogContract, Fence_RefusesEverybodyButTheOwnerUnderItsVersion) {
   EXPECT_EQ(once(speaker_of("r1", "b1"), cam(99), version), stale) << "no such camera";
 
   lease::Answer rotated = stores.ask(Operation::renew, owner("r1"),
-                                     {.camera = cam(1), .version = version, .rotate = true, .key = "k2"});
+                                     {.subject = cam(1), .version = version, .rotate = true, .key = "k2"});
   ASSERT_EQ(rotated.outcome, Outcome::rotated);
   EXPECT_EQ(once(speaker_of("r1", "b1"), cam(1), version), stale);
   EXPECT_EQ(once(speaker_of("r1", "b1"), cam(1), rotated.version), accepted);
@@ -210,7 +214,7 @@ TEST_P(EventLogContract, AReaderThatContinues_SeesEachEventOnce) {
 
 TEST_P(EventLogContract, APage_EndsEarlyWhenItIsHeavy_AndSaysSo) {
   constexpr size_t kHeavy = 250'000, kEvents = 40;
-  std::vector<OutgoingEvent> batch;
+  std::vector<event::Event> batch;
   for (size_t i = 0; i < kEvents; ++i) {
     batch.push_back(free_event(fmt::format("e{}", i)));
     batch.back().payload = fmt::format(R"({{"event_id":"e{}","x":"{}"}})", i, std::string(kHeavy, 'x'));
@@ -250,7 +254,7 @@ TEST_P(EventLogContract, AReaderOfTheLastEvent_ReachesTheNewestPlace) {
 }
 
 TEST_P(EventLogContract, Trim_ForgetsTheOldestInSteps_AndSaysHowFar) {
-  std::vector<OutgoingEvent> batch;
+  std::vector<event::Event> batch;
   for (int i = 0; i < 10; ++i) batch.push_back(free_event(fmt::format("e{}", i)));
   append(batch, speaker_of(""));
   EXPECT_EQ(*run(log().trim({1h, 1'000'000}, 100)), 0);
@@ -273,7 +277,7 @@ TEST_P(EventLogContract, Trim_ForgetsTheOldestInSteps_AndSaysHowFar) {
 }
 
 TEST_P(EventLogContract, Trim_ForgetsWhatAClockThatWasAheadHasStored_WhenThereAreTooMany) {
-  std::vector<OutgoingEvent> batch;
+  std::vector<event::Event> batch;
   for (int i = 0; i < 10; ++i) batch.push_back(free_event(fmt::format("e{}", i)));
   append(batch, speaker_of(""));
   if (!stores.meddle("UPDATE events SET stored_at = stored_at + 31536000000000")) return;
@@ -302,7 +306,7 @@ class OpenTransaction {
     EXPECT_NO_THROW(session_.script("COMMIT", kPatience));
   }
   std::int64_t count(const std::string& query) { return looking_.script(query, kPatience).integer(0, 0); }
-  // Somebody waits for a row that this transaction has changed or locked.
+  // Another transaction waits for a row that this one has changed or locked.
   bool is_waited_for() {
     return count("SELECT count(*) FROM pg_stat_activity"
                  " WHERE wait_event_type = 'Lock' AND datname = current_database()") > 0;
@@ -361,13 +365,13 @@ TEST_P(EventLogOnPostgres, AVersionChange_WaitsForTheInsert_ARenewalDoesNot) {
   Version version = acquire(1);
   OpenTransaction insert(stores.database,
                          "SELECT 1 FROM leases WHERE camera_uuid = 'c1' FOR KEY SHARE;" + std::string(kInsertHeld));
-  lease::Ask plain{.camera = cam(1), .version = version};
+  lease::Ask plain{.subject = cam(1), .version = version};
   EXPECT_EQ(stores.ask(Operation::renew, owner("r1"), plain).outcome, Outcome::renewed);
   std::thread letter([&] {
     EXPECT_TRUE(eventually(5s, [&] { return insert.is_waited_for(); })) << "the rotation did not wait";
     insert.commit();
   });
-  lease::Ask rotate{.camera = cam(1), .version = version, .rotate = true, .key = "k2"};
+  lease::Ask rotate{.subject = cam(1), .version = version, .rotate = true, .key = "k2"};
   EXPECT_EQ(stores.ask(Operation::renew, owner("r1"), rotate).outcome, Outcome::rotated);
   letter.join();
 }
@@ -386,7 +390,7 @@ TEST_P(EventLogOnPostgres, UnderRaces_VersionsNeverFall_AndAResumedReaderLosesNo
   auto publisher = [&](int who) -> boost::asio::awaitable<void> {
     for (int i = 0; rotating; ++i) {
       Version believed = current;
-      std::vector<OutgoingEvent> batch;
+      std::vector<event::Event> batch;
       for (int k = 0; k < 3; ++k) batch.push_back(event_of(fmt::format("p{}-{}-{}", who, i, k), cam(1), believed));
       auto answers = co_await planes[static_cast<size_t>(who % 2)]->append(batch, speaker_of("r1", "b1"));
       auto between = co_await planes[0]->newest();
@@ -402,7 +406,7 @@ TEST_P(EventLogOnPostgres, UnderRaces_VersionsNeverFall_AndAResumedReaderLosesNo
     int rotations = 0;
     for (int i = 0; i < 100 && rotations < 25; ++i) {
       lease::Batch batch{Operation::renew, owner("r1"), 10s};
-      batch.asks.push_back({.camera = cam(1), .version = current, .rotate = true, .key = fmt::format("rot-{}", i)});
+      batch.asks.push_back({.subject = cam(1), .version = current, .rotate = true, .key = fmt::format("rot-{}", i)});
       auto answers = co_await stores.leases->apply(batch);
       if (!answers || (*answers)[0].outcome != Outcome::rotated) continue;
       current = (*answers)[0].version;

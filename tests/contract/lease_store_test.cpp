@@ -1,51 +1,7 @@
 // What every lease store promises, over the fake, SQLite and a real PostgreSQL.
-#include "stall.hpp"
-#include "stores.hpp"
+#include "lease_store.hpp"
 
 namespace weir::test {
-
-using lease::Operation;
-using lease::Outcome;
-using lease::Refusal;
-using lease::Version;
-
-class LeaseStoreContract : public testing::TestWithParam<Kind> {
- protected:
-  void SetUp() override {
-    if (!stores.unavailable.empty()) GTEST_SKIP() << stores.unavailable;
-    stores.furnish(3);
-  }
-  lease::Answer acquire(const lease::Owner& who, int camera, std::string key = "k", Duration ttl = 10s) {
-    return stores.ask(Operation::acquire, who, {cam(camera), {}, false, std::move(key)}, ttl);
-  }
-  lease::Answer renew(const lease::Owner& who, int camera, Version version, Duration ttl = 10s) {
-    return stores.ask(Operation::renew, who, {cam(camera), version}, ttl);
-  }
-  lease::Answer rotate(const lease::Owner& who, int camera, Version version, std::string key) {
-    return stores.ask(Operation::renew, who, {cam(camera), version, true, std::move(key)});
-  }
-  lease::Answer release(const lease::Owner& who, int camera, Version version, bool avoid = false) {
-    return stores.ask(Operation::release, who, {cam(camera), version, false, {}, avoid});
-  }
-  LeaseView show(int camera) { return *stores.run(stores.leases->show(cam(camera), {})); }
-  void live_runner(const std::string& id, const std::string& boot = "", const std::string& will = "", int capacity = 40) {
-    Runner runner;
-    runner.id = RunnerId::trusted(id);
-    runner.boot = BootId::trusted(boot);
-    runner.capacity = capacity;
-    ASSERT_TRUE(stores.run(stores.catalog->register_runner(runner, will)));
-  }
-  // Lease time moves only when somebody looks, as it does under a control plane.
-  bool eventually_ticking(const std::function<bool()>& condition) {
-    return eventually(10s, [&] {
-      EXPECT_TRUE(stores.run(stores.leases->tick()));
-      return condition();
-    });
-  }
-
-  Stores stores{GetParam()};
-  const lease::Owner a = owner("runner-a"), b = owner("runner-b");
-};
 
 TEST_P(LeaseStoreContract, FreeCamera_IsGranted) {
   auto got = acquire(a, 1);
@@ -96,6 +52,30 @@ TEST_P(LeaseStoreContract, ReplayAfterATakeover_AnswersThePreviousTenureAgain) {
   EXPECT_EQ(acquire(b, 1, "k2").previous, taken.previous);
 }
 
+TEST_P(LeaseStoreContract, AnAnswer_SaysWhetherItRepeatsAnother_AndSinceWhenTheAskerHasTheCamera) {
+  auto granted = acquire(a, 1);
+  const WallTime since = show(1).row.acquired_at;
+  EXPECT_GT(since, WallTime{});
+  auto granted_again = acquire(a, 1), own = acquire(a, 1, "another key"), foreign = acquire(b, 1);
+  auto renewed = renew(a, 1, granted.version);
+  auto rotated = rotate(a, 1, granted.version, "r"), rotated_again = rotate(a, 1, granted.version, "r");
+  for (const auto& answer : {granted, granted_again, own, renewed, rotated, rotated_again}) {
+    EXPECT_TRUE(answer.holds());
+    EXPECT_EQ(answer.acquired_at, since);
+  }
+  auto released = release(a, 1, rotated.version), released_again = release(a, 1, rotated.version);
+  for (const auto& answer : {foreign, released, released_again}) {
+    EXPECT_FALSE(answer.holds());
+    EXPECT_EQ(answer.acquired_at, WallTime{});
+  }
+  for (const auto& answer : {granted, own, foreign, renewed, rotated, released}) EXPECT_FALSE(answer.replayed);
+  for (const auto& answer : {granted_again, rotated_again, released_again}) EXPECT_TRUE(answer.replayed);
+  auto next = acquire(a, 1);
+  EXPECT_FALSE(next.replayed);
+  EXPECT_EQ(next.acquired_at, show(1).row.acquired_at);
+  EXPECT_GE(next.acquired_at, since);
+}
+
 TEST_P(LeaseStoreContract, Renewal_KeepsTheVersion) {
   auto got = acquire(a, 1);
   auto renewed = renew(a, 1, got.version, 20s);
@@ -143,7 +123,7 @@ TEST_P(LeaseStoreContract, MixedBatchOfRenewalsAndRotations_AnswersEachInItsPlac
        {{cam(2), two.version, true, "r"}, {CameraId::trusted("nowhere"), two.version}, {cam(1), one.version}}}));
   ASSERT_TRUE(answers);
   EXPECT_EQ((*answers)[0].outcome, Outcome::rotated);
-  EXPECT_EQ((*answers)[0].camera, cam(2));
+  EXPECT_EQ((*answers)[0].subject, cam(2));
   EXPECT_EQ((*answers)[1].outcome, Outcome::refused);
   EXPECT_EQ((*answers)[1].why, Refusal::not_found);
   EXPECT_EQ((*answers)[2].outcome, Outcome::renewed);
@@ -186,232 +166,6 @@ TEST_P(LeaseStoreContract, ExpiredButUntaken_CanBeRenewedByItsLastOwner) {
   EXPECT_EQ(renew(a, 1, got.version).outcome, Outcome::renewed);
   EXPECT_FALSE(show(1).expired);
   EXPECT_EQ(acquire(b, 1).outcome, Outcome::held);
-}
-
-TEST_P(LeaseStoreContract, DisabledCamera_LosesItsLease_AndCannotBeAcquired) {
-  auto got = acquire(a, 1);
-  auto set_enabled = [&](bool to) {
-    return stores.run(stores.catalog->edit_camera(cam(1), {}, [to](const CameraRecord& r) -> Result<camera::Config> {
-      camera::Config next = r.config;
-      next.enabled = to;
-      return next;
-    }));
-  };
-  ASSERT_TRUE(set_enabled(false));
-  auto lost = renew(a, 1, got.version);
-  EXPECT_EQ(lost.outcome, Outcome::lost);
-  EXPECT_GT(lost.version, got.version);
-  EXPECT_EQ(acquire(b, 1).why, Refusal::disabled);
-  ASSERT_TRUE(set_enabled(true));
-  EXPECT_GT(acquire(b, 1).version, lost.version);
-}
-
-TEST_P(LeaseStoreContract, DeletedAndRecreatedCamera_GoesOnWithHigherVersions) {
-  auto got = acquire(a, 1);
-  ASSERT_TRUE(stores.run(stores.catalog->remove_camera(cam(1), {})));
-  EXPECT_EQ(renew(a, 1, got.version).outcome, Outcome::lost);
-  EXPECT_EQ(acquire(b, 1).why, Refusal::disabled);
-  ASSERT_TRUE(stores.run(stores.catalog->add_camera(camera_config(cam(1)))));
-  auto next = acquire(b, 1);
-  EXPECT_EQ(next.outcome, Outcome::granted);
-  EXPECT_GT(next.version, got.version);
-}
-
-TEST_P(LeaseStoreContract, Revocation_EndsTheLease_AndKeepsTheRunnerAwayWhileAnotherCanTakeIt) {
-  live_runner("runner-a");
-  auto got = acquire(a, 1);
-  auto view = stores.run(stores.leases->revoke(cam(1), {}));
-  ASSERT_TRUE(view);
-  EXPECT_TRUE(view->row.revoked);
-  EXPECT_GT(view->row.version, got.version);
-  EXPECT_EQ(renew(a, 1, got.version).outcome, Outcome::lost);
-  auto only_one = acquire(a, 1, "again");
-  EXPECT_EQ(only_one.outcome, Outcome::granted);  // nobody else is alive
-  ASSERT_TRUE(stores.run(stores.leases->revoke(cam(1), {})));
-  live_runner("runner-b");
-  EXPECT_EQ(acquire(a, 1, "third").why, Refusal::avoided);
-  EXPECT_EQ(acquire(b, 1).outcome, Outcome::granted);
-}
-
-TEST_P(LeaseStoreContract, ReleaseWithAvoid_IsKept_UntilAnotherRunnerCanTakeTheCamera) {
-  live_runner("runner-a");
-  auto got = acquire(a, 1);
-  EXPECT_EQ(release(a, 1, got.version, true).outcome, Outcome::kept);
-  EXPECT_EQ(renew(a, 1, got.version).outcome, Outcome::renewed);
-  live_runner("runner-b", "", "", 1);
-  EXPECT_EQ(release(a, 1, got.version, true).outcome, Outcome::released);
-  EXPECT_EQ(acquire(a, 1, "again").why, Refusal::avoided);
-  auto other = acquire(b, 1);
-  ASSERT_EQ(other.outcome, Outcome::granted);
-  // b is full now and a avoids the camera: b cannot let go of it.
-  EXPECT_EQ(release(b, 1, other.version, true).outcome, Outcome::kept);
-}
-
-TEST_P(LeaseStoreContract, LastWill_ReleasesEverythingOfThatBoot_AndEndsIt) {
-  live_runner("runner-a", "b1", "hash-of-will");
-  auto one = acquire(a, 1), two = acquire(a, 2);
-  auto other_boot = acquire(owner("runner-a", "b2"), 3);
-  ASSERT_EQ(other_boot.outcome, Outcome::granted);
-  for (const char* wrong : {"", "another-hash"}) {
-    auto refused = stores.run(stores.leases->release_all(a, wrong));
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, Errc::unauthorized);
-  }
-  auto released = stores.run(stores.leases->release_all(a, "hash-of-will"));
-  ASSERT_TRUE(released);
-  ASSERT_EQ(released->size(), 2u);
-  std::ranges::sort(*released, {}, &lease::LeaseRow::camera);
-  for (int n : {1, 2}) EXPECT_EQ((*released)[static_cast<size_t>(n - 1)], show(n).row);
-  EXPECT_TRUE((*released)[0].released);
-  EXPECT_EQ(renew(a, 1, one.version).outcome, Outcome::lost);
-  EXPECT_EQ(acquire(a, 1, "again").why, Refusal::boot_dead);
-  EXPECT_EQ(acquire(b, 2).outcome, Outcome::granted);
-  EXPECT_EQ(renew(owner("runner-a", "b2"), 3, other_boot.version).outcome, Outcome::renewed);
-  EXPECT_GT(show(2).row.version, two.version);
-}
-
-// Whoever asks again may be the first to hear the answer, and must be able to tell of all that is free since.
-TEST_P(LeaseStoreContract, LastWillAskedAgain_AnswersWhatItReleased_ExceptWhatWasTakenSince) {
-  live_runner("runner-a", "b1", "hash-of-will");
-  auto will = [&] {
-    auto rows = stores.run(stores.leases->release_all(a, "hash-of-will"));
-    EXPECT_TRUE(rows);
-    if (rows) std::ranges::sort(*rows, {}, &lease::LeaseRow::camera);
-    return rows ? *rows : std::vector<lease::LeaseRow>{};
-  };
-  acquire(a, 1), acquire(a, 2);
-  auto own = acquire(a, 3);
-  ASSERT_EQ(release(a, 3, own.version).outcome, Outcome::released);  // its owner's word, not the will's
-  auto first = will();
-  ASSERT_EQ(first.size(), 2u);
-  EXPECT_EQ(will(), first);
-  ASSERT_EQ(acquire(b, 2).outcome, Outcome::granted);
-  EXPECT_EQ(will(), std::vector{first[0]});
-}
-
-TEST_P(LeaseStoreContract, LastWill_EndsTheRunnersLife_UntilItRegistersAgain) {
-  auto is_live = [&] { return stores.run(stores.catalog->show_runner(b.runner, {}))->live; };
-  live_runner("runner-a");
-  live_runner("runner-b", "b1", "hash-of-will");
-  acquire(a, 1);
-  ASSERT_TRUE(stores.run(stores.leases->revoke(cam(1), {})));
-  ASSERT_EQ(acquire(b, 1).outcome, Outcome::granted);
-  EXPECT_EQ(acquire(a, 1, "again").why, Refusal::avoided);
-  ASSERT_TRUE(stores.run(stores.leases->release_all(b, "hash-of-will")));
-  EXPECT_FALSE(is_live());
-  EXPECT_EQ(acquire(a, 1, "again").outcome, Outcome::granted);  // there is nobody to leave it to
-  live_runner("runner-b", "b2", "another-hash");
-  ASSERT_TRUE(stores.run(stores.leases->release_all(b, "hash-of-will")));
-  EXPECT_TRUE(is_live());
-}
-
-TEST_P(LeaseStoreContract, RunnerThatLetTheCamerasLeaseRunOut_IsNobodyToLeaveItTo) {
-  live_runner("runner-a");
-  live_runner("runner-b");
-  acquire(a, 1);
-  ASSERT_TRUE(stores.run(stores.leases->revoke(cam(1), {})));
-  ASSERT_EQ(acquire(b, 1, "k", 1ms).outcome, Outcome::granted);
-  ASSERT_TRUE(eventually_ticking([&] { return show(1).expired; }));
-  live_runner("runner-c");
-  EXPECT_EQ(acquire(a, 1, "again").why, Refusal::avoided);
-  ASSERT_TRUE(stores.run(stores.catalog->change_runner(RunnerId::trusted("runner-c"), {}, {true})));
-  EXPECT_NE(acquire(a, 1, "again").why, Refusal::avoided);
-  EXPECT_TRUE(eventually_ticking([&] { return show(1).row.owner == a || acquire(a, 1).outcome == Outcome::granted; }));
-}
-
-TEST_P(LeaseStoreContract, GrantsAndReleases_SayWhereTheCameraStands_AlsoWhenReplayed) {
-  auto got = acquire(a, 1);
-  auto replay = acquire(a, 1);
-  auto held = acquire(b, 1), renewed = renew(a, 1, got.version);
-  auto released = release(a, 1, got.version), again = release(a, 1, got.version);
-  for (const auto& answer : {got, replay, released, again}) {
-    EXPECT_EQ(answer.tenant.str(), "t1");
-    EXPECT_EQ(answer.site.str(), "s1");
-  }
-  EXPECT_EQ(again.version, released.version);  // names the step, so it is announced once
-  for (const auto& answer : {held, renewed}) EXPECT_TRUE(answer.tenant.empty() && answer.site.empty());
-}
-
-TEST_P(LeaseStoreContract, Expiry_IsTakenOnceAVersion_WithItsLastOwner) {
-  auto kept = acquire(a, 1);
-  auto gone = acquire(a, 2, "k", 1ms);
-  std::vector<lease::LeaseRow> taken;
-  auto take = [&] {
-    auto more = stores.run(stores.leases->take_expired(10));
-    EXPECT_TRUE(more);
-    if (more) taken.insert(taken.end(), more->begin(), more->end());
-  };
-  ASSERT_TRUE(eventually_ticking([&] { return take(), !taken.empty(); }));
-  ASSERT_EQ(taken.size(), 1u);
-  EXPECT_EQ(taken[0].camera, cam(2));
-  EXPECT_EQ(taken[0].owner, a);
-  EXPECT_EQ(taken[0].version, gone.version);
-  EXPECT_EQ(taken[0].site.str(), "s1");
-  EXPECT_EQ(acquire(b, 2, "next", 1ms).outcome, Outcome::granted);  // it was told when it could be taken
-
-  // The next version is told again, once: another look, which finds something else, does not find it any more.
-  ASSERT_TRUE(eventually_ticking([&] { return take(), taken.size() > 1; }));
-  auto other = acquire(a, 3, "k", 1ms);
-  ASSERT_TRUE(eventually_ticking([&] { return take(), taken.size() > 2; }));
-  ASSERT_EQ(taken.size(), 3u);
-  EXPECT_EQ(taken[1].owner, b);
-  EXPECT_EQ(taken[1].version, show(2).row.version);
-  EXPECT_EQ(taken[2].version, other.version);
-  EXPECT_EQ(renew(a, 1, kept.version).outcome, Outcome::renewed);
-}
-
-TEST_P(LeaseStoreContract, LeaseRenewedAfterItsExpiry_IsTakenAgainWhenItRunsOutAgain) {
-  auto got = acquire(a, 1, "k", 1ms);
-  std::vector<lease::LeaseRow> taken;
-  auto take = [&] {
-    auto more = stores.run(stores.leases->take_expired(10));
-    EXPECT_TRUE(more);
-    if (more) taken.insert(taken.end(), more->begin(), more->end());
-  };
-  ASSERT_TRUE(eventually_ticking([&] { return take(), !taken.empty(); }));
-  ASSERT_EQ(renew(a, 1, got.version, 1ms).outcome, Outcome::renewed);
-  ASSERT_TRUE(eventually_ticking([&] { return take(), taken.size() > 1; }));
-  auto other = acquire(a, 2, "k", 1ms);
-  ASSERT_TRUE(eventually_ticking([&] { return take(), taken.size() > 2; }));
-  ASSERT_EQ(taken.size(), 3u);  // each once
-  EXPECT_EQ(taken[0].version, got.version);
-  EXPECT_EQ(taken[1].version, got.version);
-  EXPECT_GT(taken[1].expires, taken[0].expires);  // tells the two apart
-  EXPECT_EQ(taken[2].version, other.version);
-}
-
-TEST_P(LeaseStoreContract, WhatWasReleasedOrRenewedInTime_DoesNotExpire) {
-  auto released = acquire(a, 1, "k", 1ms), renewed = acquire(a, 2, "k", 1ms);
-  release(a, 1, released.version);
-  renew(a, 2, renewed.version, 10s);
-  acquire(a, 3, "k", 1ms);
-  std::vector<lease::LeaseRow> taken;
-  ASSERT_TRUE(eventually_ticking([&] { return !(taken = *stores.run(stores.leases->take_expired(10))).empty(); }));
-  ASSERT_EQ(taken.size(), 1u);
-  EXPECT_EQ(taken[0].camera, cam(3));
-}
-
-TEST_P(LeaseStoreContract, ManyExpiries_ComeInParts_AtOnce) {
-  for (int n = 1; n <= 3; ++n) acquire(a, n, "k", 1ms);
-  std::set<CameraId> taken;
-  ASSERT_TRUE(eventually_ticking([&] { return show(1).expired && show(2).expired && show(3).expired; }));
-  auto take = [&] {
-    auto rows = stores.run(stores.leases->take_expired(2));
-    EXPECT_TRUE(rows);
-    for (const auto& row : *rows) EXPECT_TRUE(taken.insert(row.camera).second);
-    return rows->size();
-  };
-  EXPECT_EQ(take(), 2u);
-  EXPECT_EQ(take(), 1u);
-  EXPECT_EQ(take(), 0u);
-}
-
-TEST_P(LeaseStoreContract, Expiry_IsNotTakenBeforeOthersMayTakeTheLease) {
-  auto got = acquire(a, 1, "k", 1ms);
-  ASSERT_EQ(renew(b, 2, Version{got.version.n + 1000}).outcome, Outcome::lost);  // opens a new epoch: all is closed
-  ASSERT_TRUE(eventually_ticking([&] { return show(1).expired; }));
-  EXPECT_EQ(acquire(b, 1).why, Refusal::settling);
-  EXPECT_TRUE(stores.run(stores.leases->take_expired(10))->empty());
 }
 
 TEST_P(LeaseStoreContract, CordonedRunner_KeepsWhatItHas_AndGetsNothingNew) {
@@ -505,7 +259,7 @@ TEST_P(LeaseStoreContract, List_ShowsLeasesInOrder_FilteredAndPaged) {
   held.runner = a.runner;
   auto only = stores.run(stores.leases->list(held));
   ASSERT_EQ(only->size(), 1u);
-  EXPECT_EQ((*only)[0].row.camera, cam(1));
+  EXPECT_EQ((*only)[0].row.subject, cam(1));
   held.boot = BootId::trusted("b2");
   EXPECT_TRUE(stores.run(stores.leases->list(held))->empty());
   held.boot = a.boot;
@@ -513,7 +267,7 @@ TEST_P(LeaseStoreContract, List_ShowsLeasesInOrder_FilteredAndPaged) {
   LeaseFilter page;
   page.after = cam(1);
   page.limit = 1;
-  EXPECT_EQ((*stores.run(stores.leases->list(page)))[0].row.camera, cam(2));
+  EXPECT_EQ((*stores.run(stores.leases->list(page)))[0].row.subject, cam(2));
 }
 
 TEST_P(LeaseStoreContract, Budget_GivesItsTokens_ThenOneMoreAsTimePasses) {

@@ -32,7 +32,7 @@ void expect_usable(boost::asio::io_context& io, LeaseStore& leases, Catalog& cat
   ASSERT_EQ(expired->size(), 1u);
   EXPECT_EQ((*expired)[0].owner, owner("r1", "b1"));
   EXPECT_TRUE(run(io, catalog.add_camera(camera_config(cam(2)))));
-  EXPECT_TRUE(run(io, events.announce({{TenantId::trusted("t1"), "camera.created.t1.s1.c2", "e", "{}"}})));
+  EXPECT_TRUE(run(io, events.announce({{"control.topic", "camera.created.t1.s1.c2", "e", "{}"}})));
   EXPECT_EQ(run(io, events.read(0, 10))->events.size(), 1u);
 }
 
@@ -52,7 +52,7 @@ void expect_nothing_told_twice(boost::asio::io_context& io, LeaseStore& leases) 
   auto expired = run(io, leases.take_expired(10));
   ASSERT_TRUE(expired) << expired.error().message;
   ASSERT_EQ(expired->size(), 1u);
-  EXPECT_EQ((*expired)[0].camera, cam(2));
+  EXPECT_EQ((*expired)[0].subject, cam(2));
   auto again = run(io, leases.release_all(owner("r2", "b2"), "hash"));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_TRUE(again->empty());
@@ -101,7 +101,7 @@ TEST(Migration, SqliteFileOfAnOlderWeir_IsBroughtUpToDate) {
   boost::asio::io_context io;
   auto store = sqlite::SqliteStore::open({path});
   ASSERT_TRUE(store) << store.error().message;
-  expect_usable(io, **store, **store, **store);
+  expect_usable(io, **store, (*store)->catalog(), **store);
 }
 
 TEST(Migration, PostgresDatabaseOfAnOlderWeir_IsBroughtUpToDate) {
@@ -117,7 +117,7 @@ TEST(Migration, PostgresDatabaseOfAnOlderWeir_IsBroughtUpToDate) {
   boost::asio::io_context io;
   auto store = postgres::PostgresStore::open({Secret(*url)});
   ASSERT_TRUE(store) << store.error().message;
-  expect_usable(io, **store, **store, **store);
+  expect_usable(io, **store, (*store)->catalog(), **store);
 }
 
 TEST(PostgresStore, SchemaThatTheUrlNames_IsTheOneThatIsUsed) {
@@ -131,7 +131,7 @@ TEST(PostgresStore, SchemaThatTheUrlNames_IsTheOneThatIsUsed) {
   auto store = postgres::PostgresStore::open({Secret(*url + options)});
   ASSERT_TRUE(store) << store.error().message;
   boost::asio::io_context io;
-  auto added = run(io, (*store)->add_tenant({TenantId::trusted("t1"), "One"}));
+  auto added = run(io, (*store)->catalog().add_tenant({TenantId::trusted("t1"), "One"}));
   ASSERT_TRUE(added) << added.error().message;
   EXPECT_EQ(beside.script("SELECT tenant_id FROM apart.tenants", 2s).text(0, 0), "t1");
   EXPECT_THROW(beside.script("SELECT FROM public.tenants", 2s), postgres::PgFailure);

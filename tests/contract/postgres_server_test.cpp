@@ -29,7 +29,7 @@ TEST(PostgresServer, EndsWithItsTest_HoweverThatEnds) {
   ::waitpid(test, nullptr, 0);
   if (server < 0) GTEST_SKIP() << "PostgreSQL's server is not installed";
   ASSERT_GT(server, 0) << "it did not start";
-  // One that has ended and that nobody reaps is gone too.
+  // A process that has ended and was not reaped counts as gone, too.
   EXPECT_TRUE(eventually(20s, [&] {
     std::string pid, name, state;
     std::ifstream(fmt::format("/proc/{}/stat", server)) >> pid >> name >> state;

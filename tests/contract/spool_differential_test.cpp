@@ -90,7 +90,7 @@ class Pair {
     EXPECT_EQ(fake->newest, files->newest);
   }
   void appends(Both& both, const CameraId& camera, const lease::Tenure& tenure) {
-    CameraEvent event{EventKind::detection, "topic", "key", fmt::to_string(++events_)};
+    event::Event event{"topic", "key", fmt::to_string(++events_)};
     event.payload = std::string(static_cast<size_t>(pick(200)), 'x');
     event.captured = WallTime(Duration(events_));
     same(both, [&](Spool& spool) { return spool.append(camera, tenure, event); }, "append");

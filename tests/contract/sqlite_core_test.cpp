@@ -1,4 +1,4 @@
-// What the embedded store keeps in memory agrees with its file, also when somebody else is in the file.
+// What the embedded store keeps in memory agrees with its file, also when another process uses the file.
 #include "stores.hpp"
 
 #include "../../src/adapters/sqlite/db.hpp"
@@ -39,7 +39,8 @@ TEST(SqliteCore, GroupThatCannotBegin_TakesNothingBackOfTheGroupBefore) {
   EXPECT_GT(grant(3), two);
 }
 
-// A disk that is full, or turned read-only: the time until it is writable again was nobody's to renew in (rule 9).
+// A disk that is full, or turned read-only: no holder could renew until it is writable again, so that time does not
+// count.
 TEST(SqliteCore, WhileNothingCanBeWritten_LeaseTimeStandsStill_AndAHoldFollows) {
   TempDir folder;
   std::string path = folder.path() + "/weir.db";
@@ -76,16 +77,16 @@ TEST(SqliteCore, WhileNothingCanBeWritten_LeaseTimeStandsStill_AndAHoldFollows) 
 TEST(SqliteStore, EventsThatDoNotFit_TakeNoRenewalWithThem) {
   Stores stores(Kind::sqlite);
   stores.furnish(1);
-  lease::Answer held = stores.ask(lease::Operation::acquire, owner("r1"), {.camera = cam(1), .key = "k"});
+  lease::Answer held = stores.ask(lease::Operation::acquire, owner("r1"), {.subject = cam(1), .key = "k"});
   ASSERT_EQ(held.outcome, lease::Outcome::granted);
   ASSERT_TRUE(stores.meddle("CREATE TRIGGER full BEFORE INSERT ON events BEGIN SELECT RAISE(ROLLBACK, 'full'); END"));
   int refused = 0, renewed = 0;
   auto tell = [&](std::string id) -> boost::asio::awaitable<void> {
-    std::vector<Announcement> news = {{TenantId::trusted("t1"), "camera.created.t1.s1.c1", id, "{}"}};
+    std::vector<event::Event> news = {{"control.topic", "camera.created.t1.s1.c1", id, "{}"}};
     refused += !co_await stores.events->announce(std::move(news));
   };
   auto renew = [&]() -> boost::asio::awaitable<void> {
-    lease::Batch batch{lease::Operation::renew, owner("r1"), 10s, {{.camera = cam(1), .version = held.version}}};
+    lease::Batch batch{lease::Operation::renew, owner("r1"), 10s, {{.subject = cam(1), .version = held.version}}};
     auto said = co_await stores.leases->apply(std::move(batch));
     renewed += said && said->front().outcome == lease::Outcome::renewed;
   };
@@ -103,19 +104,19 @@ TEST(SqliteStore, EventsThatDoNotFit_TakeNoRenewalWithThem) {
 TEST(SqliteStore, MountainsOfEvents_HoldUpNoRenewal) {
   Stores stores(Kind::sqlite);
   stores.furnish(1);
-  lease::Answer held = stores.ask(lease::Operation::acquire, owner("r1"), {.camera = cam(1), .key = "k"});
+  lease::Answer held = stores.ask(lease::Operation::acquire, owner("r1"), {.subject = cam(1), .key = "k"});
   ASSERT_EQ(held.outcome, lease::Outcome::granted);
   Instant told{}, asked{}, renewed{};
-  std::vector<std::vector<Announcement>> mountains(60);
+  std::vector<std::vector<event::Event>> mountains(60);
   for (size_t n = 0; n < mountains.size(); ++n)
     for (int i = 0; i < 4096; ++i)
-      mountains[n].push_back({TenantId::trusted("t1"), "camera.created.t1.s1.c1", fmt::format("{}-{}", n, i), "{}"});
-  auto tell = [&](std::vector<Announcement> news) -> boost::asio::awaitable<void> {
+      mountains[n].push_back({"control.topic", "camera.created.t1.s1.c1", fmt::format("{}-{}", n, i), "{}"});
+  auto tell = [&](std::vector<event::Event> news) -> boost::asio::awaitable<void> {
     co_await stores.events->announce(std::move(news));
     told = boot_now();
   };
   auto renew = [&]() -> boost::asio::awaitable<void> {
-    lease::Batch batch{lease::Operation::renew, owner("r1"), 10s, {{.camera = cam(1), .version = held.version}}};
+    lease::Batch batch{lease::Operation::renew, owner("r1"), 10s, {{.subject = cam(1), .version = held.version}}};
     asked = boot_now();
     auto said = co_await stores.leases->apply(std::move(batch));
     EXPECT_TRUE(said && said->front().outcome == lease::Outcome::renewed);

@@ -42,9 +42,9 @@ StoreContents comparable(StoreContents contents) {
 // Something in every table.
 void fill(Stores& stores) {
   stores.furnish(4);
-  auto granted = stores.ask(lease::Operation::acquire, owner("r1"), {.camera = cam(1), .key = "k1"});
+  auto granted = stores.ask(lease::Operation::acquire, owner("r1"), {.subject = cam(1), .key = "k1"});
   ASSERT_EQ(granted.outcome, lease::Outcome::granted);
-  stores.ask(lease::Operation::acquire, owner("r2", "b2"), {.camera = cam(2), .key = "k'\"\\{},ü"});
+  stores.ask(lease::Operation::acquire, owner("r2", "b2"), {.subject = cam(2), .key = "k'\"\\{},ü"});
   Runner runner{.id = RunnerId::trusted("r1")};
   runner.boot = BootId::trusted("b1");
   ASSERT_TRUE(stores.run(stores.catalog->register_runner(runner, "will", {})));
@@ -53,6 +53,9 @@ void fill(Stores& stores) {
   ASSERT_TRUE(stores.run(stores.keys->add_key({.id = KeyId::trusted("key1"), .name = "n"}, "hash1")));
   ApiKey of_tenant{.id = KeyId::trusted("key2"), .tenant = TenantId::trusted("t1")};
   ASSERT_TRUE(stores.run(stores.keys->add_key(of_tenant, "hash2")));
+  StreamRecord stream{.id = SubjectId::trusted("live"), .tenant = TenantId::trusted("t1"), .site = SiteId::trusted("s1")};
+  stream.wishes = {{"forward", true}};
+  ASSERT_TRUE(stores.run(stores.catalog->put_stream(stream)));
 }
 
 void expect_same(const StoreContents& a, const StoreContents& b) {
@@ -125,14 +128,14 @@ TEST(StoreCopy, ContentsOfSqlite_ThroughPostgresAndABackup_AreTheSame) {
   expect_same(read->contents, back->contents);
   EXPECT_EQ(read->contents.state, back->contents.state);
 
-  // And it works: who held a camera goes on with it.
+  // The copy works as a store: a runner that held a camera goes on with it.
   auto opened = postgres::PostgresStore::open({Secret(other.database)});
   ASSERT_TRUE(opened) << opened.error().message;
   auto shown = other.run((*opened)->show(cam(1), {}));
   ASSERT_TRUE(shown) << shown.error().message;
   EXPECT_EQ(shown->row.owner, owner("r1"));
   other.leases = opened->get();
-  lease::Ask mine{.camera = cam(1), .version = shown->row.version}, free{.camera = cam(3), .key = "k"};
+  lease::Ask mine{.subject = cam(1), .version = shown->row.version}, free{.subject = cam(3), .key = "k"};
   EXPECT_EQ(other.ask(lease::Operation::renew, owner("r1"), mine).outcome, lease::Outcome::renewed);
   EXPECT_GT(other.ask(lease::Operation::acquire, owner("r9"), free).version,
             lease::Version::make(carried->state.epoch, carried->state.counter));
@@ -202,7 +205,7 @@ TEST(StoreCopy, SqliteFileThatIsReplaced_IsKept_AlsoADamagedOne) {
   {
     auto opened = sqlite::SqliteStore::open({path});
     ASSERT_TRUE(opened) << opened.error().message;
-    EXPECT_TRUE(stores.run((*opened)->add_tenant({TenantId::trusted("t2"), "Two"})));
+    EXPECT_TRUE(stores.run((*opened)->catalog().add_tenant({TenantId::trusted("t2"), "Two"})));
   }
   {
     auto claimed = sqlite::ClaimedFile::claim(path);

@@ -30,7 +30,7 @@ Stores::Stores(Kind kind) {
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     sqlite = *std::move(opened);
     leases = sqlite.get();
-    catalog = sqlite.get();
+    catalog = &sqlite->catalog();
     events = sqlite.get();
     keys = sqlite.get();
   } else {
@@ -47,7 +47,7 @@ Stores::Stores(Kind kind) {
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     postgres = *std::move(opened);
     leases = postgres.get();
-    catalog = postgres.get();
+    catalog = &postgres->catalog();
     events = postgres.get();
     keys = postgres.get();
   }

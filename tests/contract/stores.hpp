@@ -28,7 +28,8 @@ struct Stores {
   // Tenant t1 with site s1, and cameras c1 … c<cameras>.
   void furnish(int cameras);
 
-  // Runs a statement behind the store's back, as another Weir or a person could have. False: this one has no back.
+  // Runs an SQL statement past the store, as another version of Weir or a person could have done. False: this store
+  // has no SQL.
   bool meddle(const char* sql);
 
   std::string unavailable;   // why this store cannot be tested here

@@ -1,7 +1,7 @@
 // BlackBox: the input of the run that is under way, in memory that outlives the process which runs it.
 //
-// The runs' process writes, the supervisor reads when that process has ended, however it did. The same form is the
-// replay file's: the seed, then each part behind its size.
+// The process of the runs writes it; the supervisor reads it when that process has ended, however it ended. A replay
+// file has the same form: the seed, then each part behind its size.
 #pragma once
 
 #include "target.hpp"

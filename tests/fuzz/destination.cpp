@@ -81,7 +81,7 @@ class DestinationTarget final : public Target {
     ++(to ? accepted_ : refused_);
     if (to) dialled(*to);
     else silent(to.error());
-    auto from = forward::input_url(Secret(input.at(1)), input.at(2));
+    auto from = forward::hub_url(Secret(input.at(1)), input.at(2), "out");
     ++(from ? inputs_ : refused_inputs_);
     if (from) read(from->reveal(), input.at(1), input.at(2));
     else silent(from.error());

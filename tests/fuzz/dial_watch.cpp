@@ -52,7 +52,7 @@ bool allowed(const char* call, int fd, const sockaddr* to) {
 bool may_resolve(const char* name, const addrinfo* hints) {
   std::lock_guard lock(mutex);
   in6_addr any{};
-  // Nobody is asked about an address, nor about which addresses this machine has.
+  // No resolver is needed for an address, nor for the list of addresses that this machine has.
   if (peer == 0 || name == nullptr || (hints != nullptr && (hints->ai_flags & AI_NUMERICHOST) != 0)) return true;
   if (inet_pton(AF_INET, name, &any) == 1 || inet_pton(AF_INET6, name, &any) == 1) return true;
   dials.elsewhere.push_back(fmt::format("resolve {}", name));

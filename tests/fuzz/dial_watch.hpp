@@ -1,4 +1,5 @@
-// DialWatch: whom this process talks to, seen where it cannot be hidden: between the libraries and the system.
+// DialWatch: to which addresses this process connects, seen between the libraries and the system, where no library
+// can hide it.
 //
 // While a peer is set, names are not resolved and other peers are not reached: each attempt fails and is written down.
 // Only calls that a library makes through the dynamic linker are seen. Any thread.
@@ -16,7 +17,7 @@ struct Dials {
 
 // 127.0.0.1 and this TCP port from now on; any UDP port of it. 0 ends the watch.
 void watch_dials(int port);
-// Since the last call.
+// What was dialled since the last call.
 Dials take_dials();
 
 }  // namespace weir::fuzz

@@ -1,10 +1,10 @@
 // fuzz: feeds changed inputs to one target until the time is up or something is found.
 //
-//   fuzz --target shard|rtsp|h264|rtmp|destination [--seed N] [--seconds S] [--runs N]   seeds N, N + 1, …
+//   fuzz --target shard|rtsp|h264|rtmp|destination|hook [--seed N] [--seconds S] [--runs N]   seeds N, N + 1, …
 //   fuzz --target h264 --replay FILE                                                     the input of a finding
 //
-// The runs are a child's. However it ends, the input it was working on is left behind as a file that replays it. Only
-// leaks are found later, at the end of a few hundred runs; --seed and --runs narrow them down.
+// The runs happen in a child process. However it ends, the input that it was working on is left as a file that
+// replays the run. Only leaks are found later, at the end of a few hundred runs; --seed and --runs narrow them down.
 // Under WEIR_LONG a run without --seconds takes ten minutes instead of 15 seconds.
 #include "black_box.hpp"
 
@@ -50,6 +50,7 @@ std::unique_ptr<Target> make_target(std::string_view name) {
   if (name == "h264") return make_h264_target();
   if (name == "rtmp") return make_rtmp_target();
   if (name == "destination") return make_destination_target();
+  if (name == "hook") return make_hook_target();
   return nullptr;
 }
 
@@ -64,7 +65,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
     else if (flag == "--seconds") args.time = from_seconds(std::atof(argv[i + 1]));
     else return std::nullopt;
   }
-  static constexpr std::string_view kTargets[] = {"shard", "rtsp", "h264", "rtmp", "destination"};
+  static constexpr std::string_view kTargets[] = {"shard", "rtsp", "h264", "rtmp", "destination", "hook"};
   bool known = std::ranges::find(kTargets, args.target) != std::end(kTargets);
   return argc % 2 == 1 && known ? std::optional(args) : std::nullopt;
 }
@@ -152,7 +153,7 @@ bool supervise(pid_t child, const BlackBox& box) {
 int main(int argc, char** argv) {
   auto args = parse(argc, argv);
   if (!args) {
-    fmt::print(stderr, "usage: fuzz --target shard|rtsp|h264|rtmp|destination [--seed N] [--seconds S] [--runs N] "
+    fmt::print(stderr, "usage: fuzz --target shard|rtsp|h264|rtmp|destination|hook [--seed N] [--seconds S] [--runs N] "
                        "[--replay FILE]\n");
     return 2;
   }

@@ -1,6 +1,6 @@
 // A destination that answers what it likes, on the other end of an RTMP output: nothing it says makes a call last
-// longer than its bound, brings the stream key or a credential into a log or an error, or leads the output to anybody
-// else.
+// longer than its bound, brings the stream key or a credential into a log or an error, or leads the output to another
+// address.
 #include "call_check.hpp"
 #include "dial_watch.hpp"
 #include "rtmp_answers.hpp"

@@ -1,5 +1,5 @@
 // A camera that answers what it likes, on the other end of an RTSP source: nothing it says makes a call last longer
-// than its bound, brings a credential into a log or an error, or leads the source to anybody else.
+// than its bound, brings a credential into a log or an error, or leads the source to another address.
 #include "call_check.hpp"
 #include "dial_watch.hpp"
 #include "picture_check.hpp"

@@ -1,8 +1,8 @@
 // Target: something that takes input from outside, what is fed to it, and what must hold whatever that is.
 //
-// An input is a list of byte strings that says everything about one run, so that a file of it replays the run. Crashes
-// and leaks are the sanitizers' to find, hanging the supervisor's; a target looks for what they cannot see.
-// Belongs to one thread.
+// An input is a list of byte strings that says everything about one run, so that a file of it replays the run. The
+// sanitizers find crashes and leaks, the supervisor finds hangs; a target looks for what they cannot see. Belongs to
+// one thread.
 #pragma once
 
 #include "mutate.hpp"
@@ -38,5 +38,6 @@ std::unique_ptr<Target> make_rtsp_target();
 std::unique_ptr<Target> make_h264_target();
 std::unique_ptr<Target> make_rtmp_target();
 std::unique_ptr<Target> make_destination_target();
+std::unique_ptr<Target> make_hook_target();
 
 }  // namespace weir::fuzz

@@ -59,7 +59,7 @@ TEST_P(AnnouncementsApi, WhatHappensToLeases_IsTold_ExpiriesIncluded) {
   EXPECT_TRUE(
       told("/v1/leases/events", {"lease.granted cam-1 r1", "lease.granted cam-2 r1", "lease.released cam-2 r1"}))
       << last_;
-  // Nobody renews: it runs out, and whoever hears that can take it at once.
+  // Nobody renews the lease: it runs out, and a runner that hears of it can take the camera at once.
   EXPECT_TRUE(told("/v1/leases/events", {"lease.expired cam-1 r1"})) << last_;
   auto logged = [&] { return process().log().find(R"("runner_id":"r1","leases":1)") != std::string::npos; };
   EXPECT_TRUE(eventually(2s, logged)) << process().log();

@@ -1,5 +1,5 @@
 // Every route that takes a body, with a body it accepts and what each of its fields may be. Tests of bad input derive
-// their questions from this table. The places (t1, s1, cam-1 ...) are those of WeirProcess::furnish; `{V}` stands for
+// their requests from this table. The places (t1, s1, cam-1 ...) are those of WeirProcess::furnish; `{V}` stands for
 // the version of a lease that runner-1 holds on cam-1. Plain values.
 #pragma once
 
@@ -236,9 +236,44 @@ inline std::vector<BodyRoute> runner_body_routes() {
   };
 }
 
+inline std::vector<BodyRoute> stream_body_routes() {
+  const net::Method post = net::Method::post, put = net::Method::put;
+  const std::vector<Field> owner = {{"runner_id", Kind::id, true}, {"boot_id", Kind::id, true}};
+  const std::vector<Field> acquire =
+      join(owner, {{"tenant_id", Kind::id, true},
+                   {"site_id", Kind::id, true},
+                   {"ttl_seconds", Kind::number, true, "2.9", "61"}});
+  return {
+      {post, "/v1/leases/stream/acquire-batch",
+       R"({"runner_id":"runner-1","boot_id":"b1","ttl_seconds":60,"tenant_id":"t1","site_id":"s1",
+           "items":[{"stream_id":"live-2","key":"k1"}]})",
+       join(acquire, {{"items", Kind::list, true}, {"items[0]", Kind::object, true}})},
+      {put,
+       "/v1/streams/live",
+       R"({"forward":true,"destination":"rtmp://host.example/app/key","mode":"annotate","max_fps":5,
+           "preferences":{"lang":"es"},"tenant_id":"t1","site_id":"s1"})",
+       {{"forward", Kind::flag},
+        {"mode", Kind::word},
+        {"max_fps", Kind::number, false, "0", "121"},
+        {"preferences", Kind::object},
+        {"tenant_id", Kind::id},
+        {"site_id", Kind::id}},
+       true},
+      {post, "/v1/streams/live/stop", "{}", {}, false, true},
+      {post, "/v1/streams/live/restart", "{}", {}, false, true},
+      {post, "/v1/streams/live/forward", R"({"on":true})", {{"on", Kind::flag}}},
+      {post, "/v1/streams/live/told",
+       R"({"runner_id":"runner-1","boot_id":"b1","version":7,"memory":{"run_id":"r1"},"view":{"state":"running"}})",
+       join(owner, {{"version", Kind::whole, true, "0", kVersionAbove},
+                    {"memory", Kind::object, true},
+                    {"view", Kind::object, true}})},
+  };
+}
+
 inline std::vector<BodyRoute> body_routes() {
   std::vector<BodyRoute> all = lease_body_routes();
-  for (auto more : {place_body_routes(), runner_body_routes()}) all.insert(all.end(), more.begin(), more.end());
+  for (auto more : {place_body_routes(), runner_body_routes(), stream_body_routes()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

@@ -182,7 +182,7 @@ TEST_P(LeaseApi, Runners_RegisterLiveAndAreSteered) {
   EXPECT_EQ(shown.text.find(known.field("will")), std::string::npos);
   EXPECT_EQ(count_of(talk().get("/v1/runners")), 1u);
 
-  // Who hands cameras over hears how many the others have room for.
+  // A runner that hands its cameras over is told how many the others have room for.
   ASSERT_EQ(talk().post("/v1/runners/register", {{"runner_id", "runner-2"}, {"capacity", 10}}).status, 200);
   auto room = [&] { return talk().put("/v1/runners/runner-2/heartbeat", {{"draining", true}}).field("spare_streams"); };
   EXPECT_EQ(room(), "39");

@@ -12,7 +12,7 @@
 
 namespace weir::test {
 
-// Encoding a new camera's loop takes longer than the moment until the signal; who asked for it is cut off.
+// Encoding a new camera's loop takes longer than the moment until the signal; the client that asked for it is cut off.
 TEST(Camsim, ToldToEndWhileItEncodes_EndsCleanly) {
   if (part("footage/vtest.avi").empty()) GTEST_SKIP() << "the footage could not be fetched";
   TempDir folder;

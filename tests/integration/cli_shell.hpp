@@ -63,7 +63,7 @@ class Up {
   explicit Up(const TempDir& folder, std::vector<std::string> more = {}, bool named = true)
       : state_(folder.path() + (named ? "/state" : "/.weir")) {
     std::string out = folder.path() + "/up.out", err = folder.path() + "/up.err";
-    std::filesystem::remove(out);  // what an earlier one said is not its word
+    std::filesystem::remove(out);  // so that the output of an earlier one is not taken for this one's
     more.insert(more.begin(), {WEIR_BINARY, "up", "--listen", "127.0.0.1:0"});
     if (named) more.insert(more.end(), {"--state-dir", state_});
     std::vector<char*> argv;

@@ -194,7 +194,7 @@ TEST(Cli, DemoCameras_AreAnnouncedLikeAnyOther) {
 TEST(Cli, Helpers_PointToTheirOwnHelp) {
   TempDir folder;
   Ran ran = weir(folder, {"worker"});
-  EXPECT_TRUE(has(ran.err, "`weir worker` needs one of: shard, probe, labels, measure; see weir worker --help")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "`weir worker` needs one of: shard, probe, labels, measure, stream; see weir worker --help")) << ran.err;
 }
 
 // ---- with a running control plane ----
@@ -259,7 +259,7 @@ TEST_F(CliUp, PlacesAndCameras_AreManaged) {
   EXPECT_EQ(import.code, 1);
   EXPECT_TRUE(has(import.out, "1 added, 0 updated, 1 failed")) << import.out;
   EXPECT_TRUE(has(import.err, "more.csv:3")) << import.err;
-  // An update changes what the file names; what somebody has set since stays.
+  // An update changes the fields that the file names; others that were set since stay.
   done("camera disable cam-3");
   std::ofstream(folder.path() + "/more.csv") << "camera_uuid,tenant_id,site_id,rtsp_url\n"
                                                 "cam-3,t-02,site-B,rtsp://camera.example/3b\n";
@@ -345,6 +345,9 @@ TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
   EXPECT_TRUE(verdict_becomes("1 of 1 camera does not stream: TCP_REFUSED\n")) << status;
   EXPECT_TRUE(has(status, "cam-1          runner-1  TCP_REFUSED: nobody listens there")) << status;
   says("e-2", "stream.status", {{"state", "STREAMING"}, {"fps", 5}});
+  EXPECT_TRUE(verdict_becomes("the one enabled camera streams; 1 camera has just begun, and how often it is looked at is "
+                              "known in a few seconds\n")) << status;
+  says("e-3", "stream.status", {{"state", "STREAMING"}, {"fps", 5}, {"looked_fps", 5}, {"wanted_fps", 5}});
   EXPECT_TRUE(verdict_becomes("everything is all right: the one enabled camera streams\n")) << status;
   EXPECT_EQ(as_json("status").at("cameras_streaming").to_number<int>(), 1);
 
@@ -383,7 +386,7 @@ TEST(Cli, Follower_OutlivesARestartOfUp) {
     EXPECT_EQ(added.code, 0) << added.err;
   };
   auto says = [&](const std::string& part) { return eventually(10s, [&] { return has(file_text(out), part); }); };
-  // It follows once it shows what comes.
+  // The command follows the events once it shows a new one.
   int tries = 0;
   EXPECT_TRUE(eventually(20s, [&] {
     add(fmt::format("t{}", ++tries));
@@ -476,7 +479,7 @@ TEST_F(CliUp, StateFolderIsPrivate_OneUpAtATime_AndInterruptEndsIt) {
   struct stat about {};
   ASSERT_EQ(::stat(up.state().c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0700u);
-  // It comes a little after the welcome.
+  // The runner's folder comes a little after the welcome.
   ASSERT_TRUE(eventually(20s, [&] { return std::filesystem::is_directory(up.state() + "/runner"); }));
   for (const auto& entry : std::filesystem::directory_iterator(up.state())) {
     if (::stat(entry.path().c_str(), &about) != 0) continue;  // renamed since

@@ -1,5 +1,5 @@
 // Power cuts in the middle of the work: control planes and PostgreSQL are killed while forty cameras are held, rotated
-// and fought for. Nobody loses a lease by it, and no promise breaks.
+// and fought for. No runner loses a lease by it, and no promise breaks.
 #include "holders.hpp"
 #include "stall.hpp"
 
@@ -23,8 +23,9 @@ class Storm {
  public:
   explicit Storm(Fleet& fleet) : fleet_(fleet), random_(test_seed()) {}
 
-  // Goes on until everybody has had an answer since the last blow, and a while longer; then stops in the middle of a
-  // question. Blow upon blow would be something else: a holder that cannot ask for a whole TTL of lease time loses.
+  // Goes on until every holder has had an answer since the last kill, and a while longer; then stops in the middle of
+  // a request. Kills in quick succession would test something else: a holder that cannot ask for a whole TTL of lease
+  // time loses its lease.
   void to_random_moment() {
     Instant since = boot_now();
     ASSERT_TRUE(load_until([&] { return all_asked_since(fleet_, kCameras, since); })) << "somebody got no answer";

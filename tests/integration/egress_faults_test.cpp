@@ -2,6 +2,7 @@
 // not notice, and a stop is a stop at every moment.
 #include "fault_proxy.hpp"
 #include "forward.hpp"
+#include "mediamtx.hpp"
 #include "stall.hpp"
 
 #include "shard.hpp"
@@ -188,10 +189,10 @@ TEST_F(EgressFaults, OverTls_ACertificateThatNobodyKnows_IsRefused_AndOneThatIsK
 }
 
 TEST_F(EgressFaults, FromAHubOverTls_TheStreamArrives) {
-  if (!mediamtx_is_there()) GTEST_SKIP() << "MediaMTX could not be built: no Go, or its registry is out of reach";
+  if (!MediaMtx::missing().empty()) GTEST_SKIP() << MediaMtx::missing();
   Certified certified(folder_);
-  MediaMtx hub(folder_, certified.server);
-  auto publisher = hub.publish("s1", "h264");
+  MediaMtx hub(folder_, {.certificate = certified.server});
+  auto publisher = hub.publish("live/s1/out");
   start_server();
   ForwarderProcess forwarder(folder_, hub.secure_base(), server_->url("live", "key"), kQuick);
   EXPECT_TRUE(forwarder.forwarding()) << forwarder.child().log() << hub.log();

@@ -1,4 +1,5 @@
-// A forwarder with a right to send that ends: extended by whoever supervises it, and silent from the moment it is over.
+// A forwarder with a right to send that ends: a supervisor extends it, and the forwarder is silent from the moment it
+// is over.
 #include "forward.hpp"
 #include "shard.hpp"
 #include "stall.hpp"

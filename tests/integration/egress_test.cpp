@@ -1,6 +1,7 @@
 // A forwarder as its users meet it: media flow to a real RTMP server, every log event and metric is there, and whatever
 // can be wrong from the start ends it with the right code and a sentence.
 #include "forward.hpp"
+#include "mediamtx.hpp"
 #include "stall.hpp"
 
 #include "shard.hpp"
@@ -65,10 +66,10 @@ TEST_F(Egress, FromGo2rtc_ToNginx_VideoAndAudioArrivePlayable_AndEveryEventIsLog
 }
 
 TEST_F(EgressWithMediaMtx, AStreamThatIsPublishedWithBFrames_ArrivesPlayable_InOrder) {
-  if (!mediamtx_is_there()) GTEST_SKIP() << "MediaMTX could not be built: no Go, or its registry is out of reach";
+  if (!MediaMtx::missing().empty()) GTEST_SKIP() << MediaMtx::missing();
   MediaMtx hub(folder_);
   RtmpServer server(folder_);
-  auto publisher = hub.publish("s1", "bframes");
+  auto publisher = hub.publish("live/s1/out", {.clip = "bframes"});
   ForwarderProcess forwarder(folder_, hub.base(), server.url("live", "a"));
   ForwarderProcess recorded(folder_, hub.base(), server.url("kept", "b"));
   ASSERT_TRUE(forwarder.forwarding()) << forwarder.child().log() << hub.log();
@@ -84,17 +85,17 @@ TEST_F(EgressWithMediaMtx, AStreamThatIsPublishedWithBFrames_ArrivesPlayable_InO
 }
 
 TEST_F(EgressWithMediaMtx, APublisherThatGoesAndComesBack_IsForwardedOnTheSameConnection_AndTimeGoesOn) {
-  if (!mediamtx_is_there()) GTEST_SKIP() << "MediaMTX could not be built: no Go, or its registry is out of reach";
+  if (!MediaMtx::missing().empty()) GTEST_SKIP() << MediaMtx::missing();
   MediaMtx hub(folder_);
   RtmpServer server(folder_);
-  auto publisher = hub.publish("s1", "h264");
+  auto publisher = hub.publish("live/s1/out");
   ForwarderProcess forwarder(folder_, hub.base(), server.url("kept", "b"));
   ASSERT_TRUE(forwarder.forwarding()) << forwarder.child().log() << hub.log();
   publisher.reset();
   ASSERT_TRUE(forwarder.said("egress.retry.scheduled")) << forwarder.child().log();
   EXPECT_EQ(forwarder.events("egress.forwarding.stopped").size(), 1u);
   EXPECT_TRUE(eventually(5s, [&] { return forwarder.metric("egress_forwarder_forwarding") == 0; }));
-  publisher = hub.publish("s1", "h264");
+  publisher = hub.publish("live/s1/out");
   ASSERT_TRUE(eventually(20s, [&] { return forwarder.events("egress.forwarding.started").size() == 2; }))
       << forwarder.child().log();
   double bytes = forwarder.metric("egress_forwarder_bytes_out_total");
@@ -108,15 +109,15 @@ TEST_F(EgressWithMediaMtx, APublisherThatGoesAndComesBack_IsForwardedOnTheSameCo
 }
 
 TEST_F(EgressWithMediaMtx, AStreamThatComesBackAsAnother_IsAnnouncedAnew) {
-  if (!mediamtx_is_there()) GTEST_SKIP() << "MediaMTX could not be built: no Go, or its registry is out of reach";
+  if (!MediaMtx::missing().empty()) GTEST_SKIP() << MediaMtx::missing();
   MediaMtx hub(folder_);
   RtmpServer server(folder_);
-  auto publisher = hub.publish("s1", "h264");
+  auto publisher = hub.publish("live/s1/out");
   ForwarderProcess forwarder(folder_, hub.base(), server.url("live", "b"));
   ASSERT_TRUE(forwarder.forwarding()) << forwarder.child().log() << hub.log();
   publisher = nullptr;
   ASSERT_TRUE(forwarder.said("egress.retry.scheduled"));
-  publisher = hub.publish("s1", "large");
+  publisher = hub.publish("live/s1/out", {.clip = "large"});
   ASSERT_TRUE(eventually(20s, [&] { return forwarder.events("egress.output.connected").size() == 2; }))
       << forwarder.child().log();
   ASSERT_TRUE(forwarder.forwarding());

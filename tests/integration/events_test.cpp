@@ -123,7 +123,8 @@ TEST_P(EventsApi, WhatDoesNotAgree_IsRefusedWithItsField) {
   EXPECT_EQ(too_large.code(), "payload_too_large");
 }
 
-// Rule 17: who lost its camera can no longer say so.
+// A runner that lost its camera can no longer publish its status ("Who speaks before and after" in
+// docs/lease-protocol.md).
 TEST_P(EventsApi, TheStatusAfterALoss_ComesFromTheControlPlane) {
   START_OR_SKIP();
   furnish(5);
@@ -170,7 +171,7 @@ TEST_P(EventsApi, TheStatusAfterALoss_ComesFromTheControlPlane) {
   EXPECT_TRUE(ends(2, "camera_deleted")) << fmt::format("{}", fmt::join(words(2), ", "));
   EXPECT_TRUE(ends(3, "operator")) << fmt::format("{}", fmt::join(words(3), ", "));
   EXPECT_TRUE(ends(4, "lease_expired")) << fmt::format("{}", fmt::join(words(4), ", "));
-  // Whoever takes it adds nothing to that, and an owner that lets go has the last word.
+  // A takeover adds no further status, and an owner that releases its camera publishes the last status itself.
   Talk second(process(), process().token("runner", "r2"));
   Reply taken = second.post("/v1/leases/camera/acquire",
                             {{"runner_id", "r2"}, {"camera_uuid", "cam-4"}, {"ttl_seconds", 60}});

@@ -69,7 +69,7 @@ TEST(Failover, ReplicaWithoutTheLastCommits_OpensAnEpoch_AndNothingChangesHands)
   before.furnish(22);
   auto replica = PostgresServer::start_replica(**primary);
   ASSERT_TRUE(replica) << replica.error().message;
-  // It waits beside its replica, and can do nothing before that becomes the primary.
+  // The second control plane stands on the replica, and can do nothing before that becomes the primary.
   WeirProcess after(folder.path(), (*replica)->url(database), kFlags);
   EXPECT_EQ(after.get("/readyz").status, 503);
 

@@ -92,7 +92,7 @@ std::string body_of(const lease::Owner& owner, Duration ttl, const std::vector<l
   json::array items;
   for (const lease::Question& question : questions) {
     const lease::Ask& ask = question.ask;
-    json::object item{{"camera_uuid", ask.camera.str()}};
+    json::object item{{"camera_uuid", ask.subject.str()}};
     if (ask.version) item["version"] = ask.version->n;
     if (!ask.key.empty()) item["key"] = ask.key;
     if (ask.rotate) item["rotate"] = true;
@@ -114,16 +114,16 @@ void Witness::complain(std::string what) {
 
 void Witness::answered(const lease::Owner& owner, const lease::Answer& answer, lease::Version told) {
   if (answer.version == lease::Version{}) return;
-  Camera& camera = cameras_[answer.camera];
+  Camera& camera = cameras_[answer.subject];
   bool of_another = answer.outcome == Outcome::held && !answer.yours;
   if (answer.version < told && !(of_another && forgetting_))
-    complain(fmt::format("{}: {} was answered version {}, although {} had been told before", answer.camera,
+    complain(fmt::format("{}: {} was answered version {}, although {} had been told before", answer.subject,
                          shown(owner), answer.version.n, told.n));
   camera.highest = std::max(camera.highest, answer.version);
   if (!positive(answer.outcome)) return;
   auto [given, first] = camera.given.emplace(answer.version, owner);
   if (!first && given->second != owner)
-    complain(fmt::format("{}: version {} was given to {} and to {}", answer.camera, answer.version.n,
+    complain(fmt::format("{}: version {} was given to {} and to {}", answer.subject, answer.version.n,
                          shown(given->second), shown(owner)));
 }
 
@@ -199,7 +199,7 @@ class Fleet::Runner {
   }
 
   void want(const CameraId& camera) {
-    cameras_[camera].camera = camera;
+    cameras_[camera].subject = camera;
     feed(camera, lease::Wanted{}, boot_now());
     wake_.cancel();
   }
@@ -280,7 +280,7 @@ class Fleet::Runner {
 
   asio::awaitable<void> ask(Operation operation, std::vector<lease::Question> questions) {
     std::vector<lease::Version> told;
-    for (const lease::Question& question : questions) told.push_back(fleet_.witness_.highest(question.ask.camera));
+    for (const lease::Question& question : questions) told.push_back(fleet_.witness_.highest(question.ask.subject));
     net::ClientRequest request;
     request.method = net::Method::post;
     request.target = target_of(operation);
@@ -302,14 +302,14 @@ class Fleet::Runner {
     Instant now = boot_now();
     for (size_t i = 0; i < questions.size(); ++i) {
       const lease::Question& question = questions[i];
-      auto item = std::ranges::find(items.items, question.ask.camera, &Item::camera);
+      auto item = std::ranges::find(items.items, question.ask.subject, &Item::camera);
       if (item == items.items.end()) {
-        feed(question.ask.camera, lease::Unanswered{question.id}, now);
+        feed(question.ask.subject, lease::Unanswered{question.id}, now);
         continue;
       }
       lease::Answer answer = answer_of(*item);
       fleet_.witness_.answered(owner_, answer, told[i]);
-      feed(question.ask.camera, lease::Answered{question.id, std::move(answer)}, now);
+      feed(question.ask.subject, lease::Answered{question.id, std::move(answer)}, now);
     }
     flush();
     wake_.cancel();

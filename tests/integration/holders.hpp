@@ -2,7 +2,7 @@
 //
 // A runner is one owner: a runner_id and a boot of its own. It wants its cameras, gathers what they ask at one moment
 // into a batch, gives an attempt one second, and goes to the next control plane after a failure. The Witness writes
-// down what was answered and knows the promises of the lease protocol:
+// down what was answered and knows the promises of docs/lease-protocol.md:
 //
 //   - a camera's versions never fall: an answer is at least what anybody had been told before it was asked for;
 //   - a version of a camera is given to one owner only;
@@ -36,7 +36,7 @@ struct Yes {
 
 class Witness {
  public:
-  // The store is about to lose commits: who is told "held by another" may see that row's older number.
+  // The store is about to lose commits: a holder that is told "held by another" may see that row's older version.
   void expect_forgetting() { forgetting_ = true; }
   // `told` is the highest version that anybody had heard of when the question was sent.
   void answered(const lease::Owner& owner, const lease::Answer& answer, lease::Version told);
@@ -91,7 +91,7 @@ class Fleet {
 
   // The index of the new runner.
   size_t add(RunnerPlan plan);
-  // It falls silent for ever, as if killed.
+  // The runner falls silent for ever, as if it were killed.
   void kill(size_t runner);
   void want(size_t runner, const std::string& camera);
   // As before the start of a worker: the next renewal must bring a version that nobody was given.
@@ -105,7 +105,7 @@ class Fleet {
   const Witness& seen() const { return witness_; }
   Witness& witness() { return witness_; }
   lease::Owner owner(size_t runner) const;
-  // This runner's right to speak for the camera stands now.
+  // Whether this runner has the right to publish for the camera now.
   bool believes(size_t runner, const std::string& camera) const;
   bool believes_all(size_t runner) const;
   int open_questions() const;

@@ -62,7 +62,7 @@ TEST(Lifecycle, SettingsFileThatChanges_IsReadAgain_BySignalOrByItself_AndAMista
 TEST(Lifecycle, ALogThatCannotBeWritten_IsSaid_AndRefusedWhereAPersonLooks) {
   TempDir folder;
   std::string logs = folder.path() + "/logs", err = folder.path() + "/err";
-  std::filesystem::create_directories(logs + "/weir.log");  // nobody writes there, whatever he may
+  std::filesystem::create_directories(logs + "/weir.log");  // a folder in the file's place: no user can write there
   WeirProcess plane(folder.path(), "sqlite:" + folder.path() + "/weir.db", {"--log-dir", logs});
   EXPECT_NE(plane.log().find("log.no_file"), std::string::npos) << plane.log();
   EXPECT_EQ(plane.get("/healthz").status, 200);

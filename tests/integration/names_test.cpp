@@ -1,4 +1,4 @@
-// A resolver that does not answer holds nobody up: not a start, not an end, not a person at a terminal.
+// A resolver that does not answer delays nothing: no start, no end, no command of a person at a terminal.
 #include "fleet.hpp"
 #include "stall.hpp"
 
@@ -57,7 +57,7 @@ TEST(Names, ThatNobodyResolves_HoldUpNoOneWhoPressesCtrlC) {
     ::execl(program.c_str(), program.c_str(), "events", "--follow", "--url", kNowhere.c_str(), nullptr);
     ::_exit(127);
   }
-  // Its resolver's thread is there: it asks.
+  // The resolver's thread is there, so the process is looking the name up.
   auto threads = fmt::format("/proc/{}/task", pid);
   ASSERT_TRUE(eventually(10s, [&] {
     std::error_code gone;

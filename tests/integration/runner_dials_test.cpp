@@ -107,7 +107,7 @@ TEST_P(RunnerRebootOnSqlite, Of40CamerasRecorderThatFallsSilent_SeesNoMoreDialsA
   EXPECT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
 }
 
-// It is the limiter that the other tests see, not a runner or a recorder that is slow by itself.
+// Shows that the other tests see the limiter, not a runner or a recorder that is slow by itself.
 TEST_P(RunnerRebootOnSqlite, Of40CamerasRecorder_IsStormed_WhereTheLimitIsAsHigh) {
   ASSERT_NO_FATAL_FAILURE(stream_forty({"--dial-concurrency", "40"}));
   fault("black_hole", 6);

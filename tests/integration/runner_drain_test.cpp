@@ -76,7 +76,13 @@ class RunnerDrain : public FleetTest {
   }
   // From the last picture that the old owner spoke of to the new owner's STREAMING.
   void expect_small_gaps() {
-    fleet_->history().read(fleet_->plane());
+    // A worker is seen to stream a moment before its word of it has arrived.
+    EXPECT_TRUE(eventually(10s, [&] {
+      fleet_->history().read(fleet_->plane());
+      return std::ranges::all_of(fleet_->cameras(), [&](const std::string& camera) {
+        return fleet_->history().streaming_above(camera, before_.at(camera)).has_value();
+      });
+    }));
     fleet_->history().expect_one_voice();
     std::vector<double> gaps;
     for (const std::string& camera : fleet_->cameras()) {
@@ -92,7 +98,7 @@ class RunnerDrain : public FleetTest {
                 gaps.back());
     EXPECT_TRUE(within(gaps.back(), 3, stalled_before_));
   }
-  // Of those that worked; one that still starts when nobody needs it any more is killed.
+  // Workers that had cameras end with 0; a worker that still starts when it is not needed any more is killed.
   void expect_clean_exits(const std::vector<int>& workers) {
     Runner& r1 = fleet_->runner("r1");
     EXPECT_EQ(workers.size(), 2u);

@@ -1,5 +1,6 @@
-// One voice a camera, whatever happens to the runners and to the way between them and their control plane: accepted
-// versions never fall, capture times accepted under two versions never overlap, and afterwards every camera streams.
+// One publisher for each camera, whatever happens to the runners and to the way between them and their control plane:
+// accepted versions never fall, capture times accepted under two versions never overlap, and afterwards every camera
+// streams.
 #include "fault_proxy.hpp"
 #include "fleet.hpp"
 #include "stall.hpp"
@@ -179,8 +180,8 @@ TEST_P(RunnerExactOne, EveryCallLateByHalfASecond_CostsNoCamera) {
   expect_one_voice_at_the_end();
 }
 
-// The first keeps its cameras while it lives, loses them while it is frozen, and hears of it when it goes on: its name
-// is still the owner's, only its boot is not.
+// The first runner keeps its cameras while it lives, loses them while it is frozen, and hears of that when it goes
+// on: the owner still has its runner_id, but another boot.
 TEST_P(RunnerExactOne, TwoRunnersWithOneCopiedId_NeverBothSpeak) {
   Runner& first = fleet_->add("r1");
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
@@ -289,7 +290,7 @@ TEST_P(RunnerTokens, OfTwentySeconds_AreRenewedWithoutAGapInTheEvents) {
     EXPECT_NE(environment.find("PATH="), std::string::npos);
     EXPECT_EQ(environment.find(key.field("api_key")), std::string::npos) << "what reads strangers' streams has the key";
   }
-  fleet_->add("r2");  // who would take a camera whose lease was not renewed in time
+  fleet_->add("r2");  // it would take a camera whose lease was not renewed in time
   auto versions = fleet_->versions();
   WallTime began = wall_now();
   Duration stalled_before = StallMonitor::get().total();

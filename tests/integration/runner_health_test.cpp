@@ -1,4 +1,4 @@
-// A runner that is in no state to work, or that nobody knows any more.
+// A runner that is in no state to work, or that the control plane does not know any more.
 #include "fleet.hpp"
 #include "stall.hpp"
 
@@ -39,6 +39,41 @@ TEST_F(RunnerHealth, WorkersThatDoNotStart_TheCamerasGoToARunnerWhereTheyDo) {
   EXPECT_EQ(broken.told()["why_not_acquiring"], "no worker starts here");
 }
 
+// It says that it is ready and takes its cameras, and then answers what nobody can read: that ended the whole runner once.
+TEST_F(RunnerHealth, AWorkerThatAnswersNonsense_IsReplaced_AndTheRunnerGoesOn) {
+  TempDir bin;
+  fs::copy_file(WEIR_BINARY, bin.path() + "/weir");
+  std::ofstream(bin.path() + "/nonsense.py") << R"(
+import http.server, json, os, sys, threading
+class Worker(http.server.BaseHTTPRequestHandler):
+    def answer(self, text):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+    def do_GET(self): self.answer(b'{"cameras":[{"camera_uuid":7}],"stuck":[5]}')
+    def do_POST(self): self.answer(b'{}')
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Worker)
+print(json.dumps({"control": "http://127.0.0.1:%d" % server.server_port, "pid": os.getpid()}), flush=True)
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+server.serve_forever()
+)";
+  // The first worker is the stand-in, all others are real.
+  std::ofstream(bin.path() + "/weir-worker") << fmt::format(
+      "#!/bin/sh\nif [ \"$1\" = shard ] && mkdir '{0}/taken' 2>/dev/null; then exec python3 '{0}/nonsense.py'; fi\n"
+      "exec '{1}' \"$@\"\n", bin.path(), WEIR_WORKER);
+  fs::permissions(bin.path() + "/weir-worker", fs::perms::owner_all);
+  fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.runner_program = bin.path() + "/weir"});
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(eventually(60s, [&] { return runner.logged("\"event\":\"worker.killed\""); })) << runner.log();
+  EXPECT_TRUE(fleet_->all_stream(30s)) << fleet_->report();
+  EXPECT_FALSE(runner.logged("runner.broken")) << runner.log();
+  fleet_->history().read(fleet_->plane());
+  fleet_->history().expect_one_voice();
+}
+
 // A firewall, or a network that only one host is in.
 TEST_F(RunnerHealth, ACameraThatItCannotReach_IsLeftToAnotherRunner) {
   fleet_ = std::make_unique<RunnerFleet>(FleetOptions{.cameras = 1});
@@ -52,12 +87,14 @@ TEST_F(RunnerHealth, ACameraThatItCannotReach_IsLeftToAnotherRunner) {
   fleet_->camsim().recorder_fault("recorder-1", {{"kind", "none"}});
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();
   EXPECT_EQ(fleet_->owner_of("cam-1"), "r2");
-  fleet_->history().read(fleet_->plane());
-  EXPECT_TRUE(fleet_->history().streaming_above("cam-1", version));
+  EXPECT_TRUE(eventually(10s, [&] {
+    fleet_->history().read(fleet_->plane());
+    return fleet_->history().streaming_above("cam-1", version).has_value();
+  }));
   fleet_->history().expect_one_voice();
 }
 
-// A file that nobody reads from, or writes to, holds up whoever opens it, as a disk does that hangs.
+// A pipe that nobody reads from, or writes to, holds up the process that opens it, as a disk does that hangs.
 TEST_F(RunnerHealth, ADiskThatHangs_HoldsUpNeitherRenewals_NorTheReplacementOfAWorker_NorTheEnd) {
   Runner& runner = fleet_->add("r1");
   ASSERT_TRUE(fleet_->all_stream(20s)) << fleet_->report();

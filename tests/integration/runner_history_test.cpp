@@ -31,6 +31,11 @@ TEST(RunnerHistory, CaptureTimesOfTwoVersionsThatOverlap_AreSeen) {
   EXPECT_NONFATAL_FAILURE(check({seen(1, 0, "a"), seen(1, 5, "b"), seen(2, 3, "c")}),
                           "that an earlier version spoke of");
 }
+TEST(RunnerHistory, DetectionOfAPictureThatOnlyAnEarlierStatusNamed_IsFine) {
+  Accepted summary = seen(1, 3, "b");
+  summary.kind = "stream.status";
+  check({seen(1, 0, "a"), summary, seen(2, 2, "c")});
+}
 TEST(RunnerHistory, EventThatCameTwice_IsSeen) {
   EXPECT_NONFATAL_FAILURE(check({seen(1, 0, "a"), seen(1, 1, "a")}), "twice");
 }

@@ -122,8 +122,10 @@ TEST_F(RunnerOrders, CordonFullMachineAndCapacity_KeepNewCamerasAway_AndARevoked
   EXPECT_TRUE(first.logged("camera.lost"));
   for (const char* camera : {"cam-2", "cam-4"}) EXPECT_EQ(fleet_->version_of(camera), versions[camera]) << camera;
   for (const char* busy : {"r3", "r4"}) EXPECT_EQ(fleet_->runner(busy).told()["owned"], 0) << busy;
-  fleet_->history().read(fleet_->plane());
-  EXPECT_TRUE(fleet_->history().streaming_above("cam-1", versions["cam-1"]));
+  EXPECT_TRUE(eventually(10s, [&] {
+    fleet_->history().read(fleet_->plane());
+    return fleet_->history().streaming_above("cam-1", versions["cam-1"]).has_value();
+  }));
   fleet_->history().expect_one_voice();
 }
 

@@ -1,4 +1,4 @@
-// The control plane is away: nobody stops, what is seen is kept on disk, and afterwards nothing is missing or doubled.
+// The control plane is away: no worker stops, its events are kept on disk, and afterwards none is missing or doubled.
 #include "fault_proxy.hpp"
 #include "fleet.hpp"
 #include "stall.hpp"
@@ -62,7 +62,7 @@ class RunnerOutage : public FleetTest {
   void expect_none_lost(const Runner& runner, const std::string& camera, WallTime since, double dropped_before) {
     auto lost = static_cast<double>(missing(camera, since));
     double dropped = 0;
-    // What a runner knows of its workers is a moment old.
+    // What a runner knows of its workers is a moment old, so it is asked until it agrees.
     eventually(1s, [&] { return lost <= (dropped = runner.number(camera, "dropped") - dropped_before); });
     std::printf("outage: %s: %.0f pictures without an event, %.0f were not looked at\n", camera.c_str(), lost, dropped);
     EXPECT_GE(lost, 0) << camera;
@@ -153,7 +153,7 @@ TEST_P(RunnerOutage, CutOffRunner_LosesWhatAnotherTook_AndPublishesWhatNobodyToo
   expect_none_lost(cut_off, kept, cut, dropped[kept]);  // nobody took it
 }
 
-// Nobody is left who could hear of the loss, and the cameras do not come back.
+// No worker is left that could hear of the loss, and the cameras do not come back.
 TEST_P(RunnerOutage, KilledWhileCutOff_WhatItSpooled_IsDroppedAndCounted_OnceAnotherHasTheCameras) {
   start({});
   FaultProxy proxy(fleet_->plane().url());
@@ -274,7 +274,7 @@ TEST_P(RunnerOutageOnPostgres, OneOfTwoControlPlanesKilled_TheOtherRenewsAndIsTo
   EXPECT_TRUE(within(seconds(latest), 5, stalled_before));
 }
 
-// Somebody forgot to copy auth.secret: keys are good at both, tokens at the one that sold them.
+// An operator forgot to copy auth.secret: both control planes accept an API key, but each only its own tokens.
 TEST_P(RunnerOutageOnPostgres, OneOfTwoControlPlanesKilled_TheOtherHasAnotherSecret_AndEventsGoOnWithANewToken) {
   auto server = PostgresServer::shared();
   SKIP_WITHOUT_POSTGRES(server);

@@ -162,10 +162,12 @@ class RunnerReconfigure : public FleetTest {
     EXPECT_TRUE(settled()) << fleet_->report();
     EXPECT_TRUE(fleet_->runner("r1").logged("rollout.done")) << fleet_->report();
     EXPECT_TRUE(fleet_->all_stream(10s)) << fleet_->report();
-    fleet_->history().read(fleet_->plane());
     for (const std::string& camera : cameras) {
-      auto again = fleet_->history().streaming_above(camera, before[camera]);
-      ASSERT_TRUE(again) << camera << " did not move";
+      std::optional<WallTime> again;
+      ASSERT_TRUE(eventually(10s, [&] {
+        fleet_->history().read(fleet_->plane());
+        return (again = fleet_->history().streaming_above(camera, before[camera])).has_value();
+      })) << camera << " did not move";
       std::printf("%s: streams at the new worker after %.2f s\n", camera.c_str(), seconds(*again - asked));
       EXPECT_TRUE(within(seconds(*again - asked), 5, stalled_before)) << camera;
     }

@@ -48,7 +48,7 @@ TEST(RunnerSettings, AnotherAddressAndAnotherTtl_TakeEffectAtOnce_AndNoCameraIsT
   EXPECT_NE(runner.log().find(R"("took_effect":"control_plane_url, lease_ttl_s","needs_restart":"")"),
             std::string::npos)
       << runner.log();
-  // Whoever still used the old way would be without a lease, and unheard, from now on.
+  // A runner that still used the old address would lose its leases and publish nothing from now on.
   old_way.cut();
   for (const std::string& camera : fleet.cameras())
     EXPECT_TRUE(eventually(10s, [&] { return runner.number(camera, "lease_valid_s") > 10; })) << camera;
@@ -65,7 +65,7 @@ TEST(RunnerSettings, AnotherAddressAndAnotherTtl_TakeEffectAtOnce_AndNoCameraIsT
   EXPECT_EQ(runner.worker_of("cam-1"), worker);
   EXPECT_EQ(dials(), dialled);
   fleet.history().expect_one_voice();
-  // The last will, too, finds its way.
+  // The last will goes to the new address, too.
   signal_all({runner.manager()}, SIGKILL);
   EXPECT_TRUE(eventually(5s, [&] { return fleet.owner_of("cam-1").empty(); })) << runner.log();
 }

@@ -1,5 +1,5 @@
 // How long a camera is dark after a kill, from the kill to the new owner's STREAMING, and what a restart may not do.
-// The bounds are generous here; distributions are the benchmark's.
+// The bounds are generous here; the benchmark measures the distribution.
 #include "fault_proxy.hpp"
 #include "fleet.hpp"
 #include "stall.hpp"
@@ -187,13 +187,13 @@ TEST_P(RunnerTakeoverOnSqlite, KilledRunnerStartedAgainDuringAnOutage_StreamsWhe
   EXPECT_TRUE(runner.logged("\"event\":\"runner.will\""));
 }
 
-// Those whose parent died are this process's meanwhile, so that it hears how they ended.
+// Processes whose parent died become children of this test, so that it hears how they ended.
 class Orphans {
  public:
   Orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
   ~Orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
   Orphans(const Orphans&) = delete;
-  // -1 where it did not end, or not by itself.
+  // The exit code; -1 where the process did not end, or not by itself.
   static int exit_code(int pid) {
     int status = -1;
     eventually(10s, [&] { return ::waitpid(pid, &status, WNOHANG) == pid; });

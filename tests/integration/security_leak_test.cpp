@@ -1,5 +1,5 @@
-// A password that stands in a camera's address comes out to those who dial, and nowhere else: not in a log line, an
-// error, a metric or a viewer's answer.
+// A password that stands in a camera's address is shown to the clients that dial the camera, and nowhere else: not in
+// a log line, an error, a metric or a viewer's answer.
 #include "api_store.hpp"
 #include "api_talk.hpp"
 
@@ -56,7 +56,7 @@ class Leak : public OverBothStores {
             {"substream_url", url},
             {"snapshot", {{"url", "http://admin:" + kCanary + "@camera.example/s.jpg?pw=" + kCanary}}}};
   }
-  // An answer that is not for those who dial.
+  // Checks an answer to a client that does not dial cameras.
   void discreet(const Reply& reply, const std::string& what) {
     EXPECT_NE(reply.status, 0) << what;
     EXPECT_LT(reply.status, 500) << what << reply.text;
@@ -85,7 +85,7 @@ TEST_P(Leak, PasswordInAddresses_ReachesAdminAndRunner_AndNothingElse) {
     ids.push_back(id);
   }
 
-  // Who dials must know; who watches must not.
+  // Runners and workers, which dial cameras, must see the credentials; viewers must not.
   const std::string nested = "/v1/tenants/t1/sites/s1/cameras";
   for (size_t i = 0; i < ids.size(); ++i) {
     for (std::string base : {std::string("/v1/cameras"), nested}) {

@@ -19,7 +19,7 @@ struct Guarded {
   std::string roles;  // who may: a admin, r runner, w worker, v viewer
 };
 
-// Bodies and places are such that the answer to those who may changes nothing that another row needs.
+// Bodies and places are chosen so that an allowed request changes nothing that another row needs.
 std::vector<Guarded> guarded_routes() {
   const json::object lease{{"runner_id", "runner-1"}, {"boot_id", "b1"}, {"camera_uuid", "none"}, {"ttl_seconds", 6}};
   const json::object batch{{"runner_id", "runner-1"},
@@ -140,7 +140,7 @@ TEST_F(Security, Runner_SpeaksForItselfOnly) {
     EXPECT_EQ(reply.status, 403) << what << reply.text;
     EXPECT_EQ(reply.code(), "not_yours") << what;
   }
-  // Its own it may, and a list without a filter is its own.
+  // A runner may list its own leases, and a list without a filter shows its own.
   for (std::string name : {"runner-1", "runner-2"}) {
     std::string camera = name == "runner-1" ? "cam-1" : "cam-2";
     Talk self(process, process.token("runner", name));
@@ -257,7 +257,7 @@ TEST_P(Tenants, SeeNothingOfEachOther) {
           "/v1/tenants/red/sites/blue-site/cameras/blue-cam", "/v1/tenants/blue/sites/blue-site/zones"}) {
       Reply foreign = red.get(target);
       EXPECT_EQ(foreign.status, 404) << role << " " << target << " " << foreign.text;
-      // As if it did not exist: the same words as for what does not.
+      // Another tenant's thing is answered as if it did not exist, in the same words.
       std::string none = boost::replace_all_copy(target, "blue-", "none-");
       EXPECT_EQ(red.get(none).text, foreign.text) << target;
     }
@@ -319,7 +319,7 @@ TEST_P(Tenants, ChangeNothingOfEachOther) {
     EXPECT_EQ(reply.status, 409) << target << reply.text;
     EXPECT_EQ(reply.text.find("blue"), std::string::npos) << reply.text;
   }
-  // A runner of no tenant is everybody's to see, and nobody's to command.
+  // Every tenant may see a runner without a tenant, and none may command it.
   Talk all(process(), process().token("admin"));
   ASSERT_EQ(all.post("/v1/runners/register", {{"runner_id", "shared"}}).status, 200);
   EXPECT_EQ(red.get("/v1/runners/shared").status, 200);

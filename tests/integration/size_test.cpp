@@ -123,7 +123,8 @@ TEST_F(SizeOfRunner, WithoutACapacity_TakesWhatWasMeasuredOnce_AndReadsItAtTheNe
   ASSERT_EQ(::stat(file.c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0600u);
 
-  // A detector ten times as slow, says the file: whoever reads it believes it, whoever measures again does not.
+  // The file now says that the detector is ten times as slow: a runner that reads it believes that, one that measures
+  // again does not.
   auto measured = json::parse_text(kept);
   ASSERT_TRUE(measured) << kept;
   json::value& costs = measured->at("measurement").at("sizes").at(0).at("costs");

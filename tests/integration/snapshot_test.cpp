@@ -1,4 +1,4 @@
-// A camera's picture on request: from a real worker, through its runner, to whoever asks any control plane.
+// A camera's picture on request: from a real worker, through its runner, to a client of any control plane.
 #include "fleet.hpp"
 #include "stall.hpp"
 
@@ -46,17 +46,20 @@ class Snapshot : public FleetTest {
 };
 
 TEST_P(Snapshot, LatestFrame_ComesFromWhoHoldsTheCamera_ThroughEveryControlPlane) {
+  // A stream's first packet comes before its first picture.
+  for (const char* camera : {"cam-1", "cam-2"})
+    ASSERT_TRUE(eventually(10s, [&] { return ask(fleet_->plane(), camera).status == 200; })) << fleet_->report();
   expect_picture(ask(fleet_->plane(), "cam-1"), "the first");
   expect_picture(ask(fleet_->plane(), "cam-2", "admin", "t1"), "an administrator's");
   EXPECT_EQ(ask(fleet_->plane(), "cam-1", "viewer", "t2").status, 404);
   EXPECT_EQ(ask(fleet_->plane(), "cam-1", "worker").status, 403);
   EXPECT_EQ(ask(fleet_->plane(), "nowhere").code(), "camera_not_found");
   if (postgres()) {
-    WeirProcess other(fleet_->folder().path(), database_);  // whom the runner does not know
+    WeirProcess other(fleet_->folder().path(), database_);  // the runner does not know this one
     expect_picture(ask(other, "cam-1"), "another control plane's");
   }
 
-  // Somebody who wants to see a camera changes none: the runner does not list them again.
+  // A request for a picture changes no camera: the runner does not list the cameras again.
   auto lists = [&] {
     std::string page = get_from(fleet_->plane().url(), "/metrics").text, all;
     size_t at = page.find("weir_http_requests_total{method=\"GET\",route=\"/v1/cameras\",status=\"200\"} ");

@@ -1,5 +1,5 @@
 // Backup and restore with the real executables: a copy that is taken under load is of one moment, a restored store goes
-// on under a new epoch, and whoever still speaks under an older version is refused.
+// on under a new epoch, and events under an older version are refused.
 #include "api_store.hpp"
 #include "api_talk.hpp"
 #include "holders.hpp"
@@ -61,7 +61,7 @@ std::set<std::string> names(Talk& talk, const std::string& target, const char* f
   return found;
 }
 
-// Of one moment: every camera with its site, and none without all that came before it.
+// The copy is of one moment: it has every camera with its site, and none without all that came before it.
 int expect_one_moment(const WeirProcess& plane) {
   Talk talk(plane, plane.token("admin"));
   auto sites = names(talk, "/v1/sites", "site_id"), cameras = names(talk, "/v1/cameras", "camera_uuid");
@@ -175,7 +175,7 @@ TEST_P(StoreBackup, UnderLoad_IsOfOneMoment_AndRestored_OpensAnEpochThatFencesOl
   EXPECT_GE(there, before);
   EXPECT_LE(there, after + 1);
 
-  // What was granted before is over, also where the restored row had the very same version.
+  // Leases that were granted before the restore are over, also where the restored row had the very same version.
   EXPECT_EQ(published(plane, "runner-1", "cam-1", told["cam-1"], "old"), "stale");
   EXPECT_EQ(published(plane, "runner-1", "cam-1", rotated, "lost"), "stale");
   EXPECT_EQ(published(plane, "runner-4", "cam-20", kept_version, "same"), "stale");

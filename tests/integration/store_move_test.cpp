@@ -37,7 +37,8 @@ TEST(StoreMove, UnderALiveRunner_NoCameraIsDialledAgain_OneOwnerEach_AndTheOldFi
                      .camera = {{"max_fps", 10}, {"decode", "full"}, {"motion_gating", {{"enabled", false}}},
                                 {"min_score", 0.05}}});
   std::string file = fleet.folder().path() + "/weir.db";
-  // Its address is known to the runner beforehand; it does not run before the store is there.
+  // The runner knows the new control plane's address beforehand; that control plane does not run before its store is
+  // there.
   WeirProcess next(fleet.folder().path(), *url);
   ASSERT_EQ(next.terminate(), 0);
   Runner& runner = fleet.add("r1", {}, fleet.plane().url() + "," + next.url());

@@ -1,4 +1,5 @@
-// Nobody speaks for a camera after another has: killed workers, stopped workers that wake up, bytes that arrive late.
+// No worker publishes for a camera after its successor: killed workers, stopped workers that wake up, bytes that
+// arrive late.
 #include "fault_proxy.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
@@ -78,7 +79,7 @@ class WorkerFence : public ::testing::TestWithParam<const char*> {
     size_t at = text.find("\n" + name + " ");
     return at == std::string::npos ? -1 : std::strtod(text.c_str() + at + name.size() + 2, nullptr);
   }
-  // Versions never fall, and in the feed's order nobody speaks after his successor.
+  // Versions never fall: in the feed's order no worker publishes after its successor.
   void expect_one_speaker_at_a_time() {
     std::map<std::string, std::int64_t> last;
     for (const auto& event : events_of(*plane_, "%23")) {
@@ -113,14 +114,14 @@ TEST_P(WorkerFence, StoppedWorkerThatWakesUpAfterATakeover_IsNotHeard) {
   })) << fresh->child().log();
   size_t before = heard(*first_);
   old->child().signal(SIGCONT);
-  // It looks, keeps what it sees for itself, and says nothing, for as long as its manager is silent.
+  // The worker decodes, spools its events and publishes nothing, for as long as its manager is silent.
   ASSERT_TRUE(eventually(15s, [&] {
     keep(*second_, *fresh);
     return old->state().at("spooled").as_int64() > 3;
   })) << old->child().log();
   EXPECT_EQ(heard(*first_), before);
   expect_one_speaker_at_a_time();
-  // Told that the camera was lost, it drops what it kept and stops.
+  // Told that the camera was lost, the worker drops its spool and stops.
   EXPECT_EQ(old->post("/leases", {{"lost", {"cam-1", "cam-2"}}}).status, 200);
   EXPECT_TRUE(eventually(5s, [&] { return old->state().at("cameras").as_array().empty(); }));
   EXPECT_EQ(heard(*first_), before);
@@ -128,7 +129,7 @@ TEST_P(WorkerFence, StoppedWorkerThatWakesUpAfterATakeover_IsNotHeard) {
 
 TEST_P(WorkerFence, WorkerThatWasNeverToldOfItsLoss_IsRefusedByTheBus) {
   acquire(*first_);
-  // Its manager lies about the deadline: only the fence is left.
+  // The worker's manager lies about the deadline: only the fence is left.
   boost::json::array sources;
   for (const char* camera : {"cam-1", "cam-2"}) {
     sources.push_back(first_->source(camera, camsim_->url(camera)));

@@ -115,10 +115,10 @@ class ListeningBus final : public EventBus {
  public:
   struct Heard {
     std::mutex mutex;
-    std::vector<OutgoingEvent> events;
+    std::vector<event::Event> events;
   };
   explicit ListeningBus(std::shared_ptr<Heard> heard) : heard_(std::move(heard)) {}
-  asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<OutgoingEvent> events) override {
+  asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<event::Event> events) override {
     std::lock_guard guard(heard_->mutex);
     std::vector<Confirmation> answers(events.size(), Confirmation::accepted);
     std::ranges::move(events, std::back_inserter(heard_->events));
@@ -211,8 +211,8 @@ class Footage : public ::testing::Test {
     std::map<int, std::vector<Box>> said;
     std::lock_guard guard(heard_->mutex);
     auto numbers = notes.numbers();
-    for (const OutgoingEvent& event : heard_->events) {
-      if (event.topic != kDetectionsTopic) continue;
+    for (const event::Event& event : heard_->events) {
+      if (event.topic != event::kDetectionsTopic) continue;
       auto payload = json::parse_text(event.payload);
       EXPECT_TRUE(payload) << event.payload;
       auto number = numbers.find(payload->at("frame_id").as_int64());
@@ -353,7 +353,7 @@ TEST_F(Footage, MovementWithoutPeople_GivesNone_WithTheDetectorReallyRunning) {
   add(std::move(empty));
   ASSERT_TRUE(eventually(30s, [&] { return notes->all().size() > 50; }));
   std::lock_guard guard(heard_->mutex);
-  for (const OutgoingEvent& event : heard_->events) EXPECT_NE(event.topic, kDetectionsTopic) << event.payload;
+  for (const event::Event& event : heard_->events) EXPECT_NE(event.topic, event::kDetectionsTopic) << event.payload;
 }
 
 TEST_F(Footage, CamerasThatComeAndGo_LeaveTheOthersWithoutAGap) {

@@ -106,7 +106,7 @@ TEST_F(WorkerLife, Ready_Within15Seconds_AndEventsAsTheSeedsSay) {
   EXPECT_EQ(worker_->metric("stream_up{camera_uuid=\"cam-1\"}"), 1);
 }
 
-// The cameras' threads must not meet what is destroyed meanwhile.
+// The cameras' threads must not use objects that are destroyed meanwhile.
 TEST_F(WorkerLife, WithoutAPort_ItEndsAtOnce_AndNoCameraIsBlamed) {
   int taken = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in last{.sin_family = AF_INET, .sin_port = htons(65535), .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -142,7 +142,7 @@ TEST_F(WorkerLife, Drain_AnswersAtOnce_AndEndsCleanly_TerminateEndsAtOnce) {
   start(manager_->config(sources(2, kBlind)));
   ASSERT_TRUE(eventually(15s, [&] { return worker_->get("/ready").status == 200; }));
   EXPECT_EQ(worker_->post("/drain", boost::json::object{}).status, 202);
-  // Whoever stops a group of processes signals this one at any moment, its last included.
+  // A supervisor that stops a group of processes may signal this one at any moment, its last included.
   EXPECT_TRUE(eventually(15s, [&] {
     worker_->child().signal(SIGTERM);
     return !worker_->child().running();
@@ -182,7 +182,7 @@ TEST_F(WorkerLife, ItMayOpenAsManyFilesAsTheSystemAllows) {
 
 TEST_F(WorkerLife, LibrariesItLoads_ReportToNobody_AndLeaveNoFiles) {
   if (part("lib/libonnxruntime.so.1").empty()) GTEST_SKIP() << "ONNX Runtime could not be fetched";
-  // The library keeps to itself where it is told to, and where it takes the machine for one that builds.
+  // The library sends no telemetry where it is told not to, and where it takes the machine for a build server.
   for (const char* name : {"ORT_DISABLE_TELEMETRY", "CI", "TF_BUILD", "GITHUB_ACTIONS", "GITLAB_CI"}) ::unsetenv(name);
   const std::string home = folder_.path() + "/home";
   std::filesystem::create_directory(home);

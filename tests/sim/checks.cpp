@@ -12,24 +12,24 @@ void Checks::fail(TrueTime now, std::string what) {
 }
 
 void Checks::answered(TrueTime now, const lease::Batch& batch, const lease::Answer& answer) {
-  Version& highest = highest_drawn_[answer.camera];
+  Version& highest = highest_drawn_[answer.subject];
   bool drawn = (answer.outcome == Outcome::granted || answer.outcome == Outcome::rotated) && answer.version != highest;
   if (drawn && answer.version < highest)
-    fail(now, fmt::format("{}: version {:x} was answered after {:x}", answer.camera, answer.version.n, highest.n));
+    fail(now, fmt::format("{}: version {:x} was answered after {:x}", answer.subject, answer.version.n, highest.n));
   if (answer.version > highest && answer.outcome != Outcome::lost) highest = answer.version;
 
-  auto& released = released_[answer.camera];
+  auto& released = released_[answer.subject];
   if (answer.outcome == Outcome::released)
     for (const auto& ask : batch.asks)
-      if (ask.camera == answer.camera && ask.version) released.insert(*ask.version);
+      if (ask.subject == answer.subject && ask.version) released.insert(*ask.version);
   if (answer.outcome == Outcome::renewed && released.contains(answer.version))
-    fail(now, fmt::format("{}: version {:x} was renewed after its release", answer.camera, answer.version.n));
+    fail(now, fmt::format("{}: version {:x} was renewed after its release", answer.subject, answer.version.n));
 
-  // Nobody may be given a camera while somebody else may still believe in his right to it.
+  // No owner may be given a camera while another may still believe in its own right to it.
   if (answer.outcome == Outcome::granted && answer.stolen)
-    for (const auto& [version, belief] : beliefs_[answer.camera])
+    for (const auto& [version, belief] : beliefs_[answer.subject])
       if (belief.owner != batch.owner && belief.until > now)
-        fail(now, fmt::format("{}: granted to {} while {} may believe in version {:x} for another {} us", answer.camera,
+        fail(now, fmt::format("{}: granted to {} while {} may believe in version {:x} for another {} us", answer.subject,
                               batch.owner.runner, belief.owner.runner, version.n, belief.until - now));
 }
 

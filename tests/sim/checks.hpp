@@ -1,4 +1,4 @@
-// Checks: what must be true after every event, judged by somebody who sees everything.
+// Checks: what must be true after every event, judged with knowledge of the whole simulated world.
 //
 // The checks know the true time and every clock's rate, and read the store's rows; nothing in the simulated world does.
 // The first violation is kept and ends the run.

@@ -14,7 +14,7 @@ class Disk {
   Disk();
   ~Disk();
   Disk(const Disk&) = delete;
-  // One process's way to it; with it go the locks that the process holds.
+  // One process's access to the disk; when it is destroyed, the locks that the process holds go with it.
   std::unique_ptr<Spool> spool() const;
 
  private:

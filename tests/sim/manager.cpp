@@ -1,173 +1,310 @@
-// The manager: the product's brain, with its questions and messages sent through the simulated world.
+// The product's manager in the simulated world, and the control plane and the bus as it sees them.
 #include "parts.hpp"
+
+#include <boost/asio/co_spawn.hpp>
 
 namespace weir::sim {
 
-namespace {
-constexpr std::array kMessages = {"add", "activate", "extend", "remove", "silence", "lose", "drain"};
+// ---- the process ----
+
+void World::start_manager(Node& node) {
+  auto m = std::make_shared<Manager>();
+  int boot = options_.planted == Planted::duplicate_boot && node.index < 2 ? 0 : ++boots_;
+  m->owner = {node.runner, BootId::trusted(fmt::format("b{}", boot))};
+  node.manager = m;
+  node.down = false;
+  trace("node {} starts as {}/{}", node.index, m->owner.runner, m->owner.boot);
+  Mind::Ports ports{std::make_unique<WorldClock>(clock_of(node, m)), plane_for(node, m), bus_for(m), host_for(node, m),
+                    files_for(node)};
+  m->mind = std::make_unique<Mind>(std::move(ports), settings_of(node, m));
+  auto end = [it = m.get()](const std::exception_ptr&, int code) { it->code = code; };
+  asio::co_spawn(m->mind->io, m->mind->manager.run(), end);
+  think(node, m, [] {});
 }
 
-void World::feed(Node& node, const ManagerPtr& m, const runner::Event& event) {
-  runner::Moment moment{local(node), wall(node)};
-  for (const runner::Action& action : m->brain->handle(event, moment)) perform(node, m, action);
-  wake(node, m);
+// What its coroutines hold ends with it.
+void World::die(Manager& m) {
+  m.alive = false;
+  for (auto& [process, w] : m.workers) w->die();
+  m.feed = nullptr;
+  m.mind.reset();
 }
 
-void World::perform(Node& node, const ManagerPtr& m, const runner::Action& action) {
-  if (const auto* questions = std::get_if<runner::AskLeases>(&action)) return ask(node, m, questions->questions);
-  if (const auto* token = std::get_if<runner::AskToken>(&action)) return pay(node, m, *token);
-  if (const auto* budget = std::get_if<runner::AskBudget>(&action)) return look_at_budget(node, m, budget->site);
-  if (const auto* start = std::get_if<runner::StartWorker>(&action)) return start_worker(node, m, *start);
-  if (const auto* message = std::get_if<runner::Tell>(&action)) return tell(node, m, *message);
-  if (const auto* kill = std::get_if<runner::KillWorker>(&action)) {
-    trace("node {} kills worker {}: {}", node.index, kill->worker, kill->why);
-    return end_worker(node, m, kill->worker, 137);
-  }
-  if (const auto* crash = std::get_if<runner::ReportCrash>(&action)) {
-    return request(node, m, [this, camera = crash->camera]() -> Reply {
-      ++crashes_[camera];
-      return [] {};
-    }, [] {});
-  }
-  if (const auto* note = std::get_if<runner::Note>(&action)) {
-    trace("node {} {} {} {}", node.index, note->event, note->camera, note->text);
-    const lease::HolderState* holder = m->brain->holder(note->camera);  // none where it is not wanted any more either
-    if (note->event == "camera.lost" && holder != nullptr) checks_->stopped(now_, note->camera, holder->version);
-    return;
-  }
-  if (std::holds_alternative<runner::End>(action)) kill_runner(node, true);
-}
-
-void World::wake(Node& node, const ManagerPtr& m) {
-  std::uint64_t timer = ++m->timer;
-  Instant next = m->brain->wake_at(local(node));
-  at(std::max(now_ + 1000, true_time(node, next) + 1), [this, &node, m, timer] {
-    if (timer == m->timer) deliver(m, [this, &node, m] { feed(node, m, runner::TimePassed{}); });
+void World::think(Node& node, const ManagerPtr& m, std::function<void()> what) {
+  deliver(m, [this, &node, m, what = std::move(what)] {
+    what();
+    m->mind->go_on();
+    if (m->code) kill_runner(node, true);
   });
+}
+
+WorldClock::World World::clock_of(Node& node, const ManagerPtr& m) {
+  WorldClock::World clock;
+  clock.now = [this, &node] { return local(node); };
+  clock.wall = [this, &node] { return wall(node); };
+  clock.ring_at = [this, &node, weak = std::weak_ptr(m)](Instant when, const std::weak_ptr<Bell>& bell) {
+    at(std::max(now_, true_time(node, when) + 1), [this, &node, weak, bell] {
+      auto there = weak.lock();
+      if (!there || bell.expired()) return;
+      think(node, there, [bell] {
+        if (auto waited_for = bell.lock()) waited_for->cancel();
+      });
+    });
+  };
+  return clock;
+}
+
+runner::ManagerSettings World::settings_of(Node& node, const ManagerPtr& m) {
+  runner::ManagerSettings out;
+  out.self = {.id = node.runner, .boot = m->owner.boot};
+  out.policy = policy_;
+  out.camera_poll = 4s;
+  out.worker_look = 600ms;
+  out.usage = [](const std::vector<int>&) { return runner::Usage{}; };
+  out.on_will = [](const BootId&, const Secret&) {};
+  out.use_bus_token = [](const Secret&) {};
+  out.control_plane_url = "http://plane";
+  out.draw = [this] { return rng_.unit(); };
+  out.on_note = [this, &node, weak = std::weak_ptr(m)](const runner::Note& note) { observe(node, weak.lock(), note); };
+  return out;
+}
+
+void World::observe(Node& node, const ManagerPtr& m, const runner::Note& note) {
+  trace("node {} {} {} {}", node.index, note.event, note.camera, note.text);
+  if (note.event != "camera.lost" || !m) return;
+  const lease::HolderState* holder = m->brain().holder(note.camera);  // none where it is not wanted any more either
+  if (holder != nullptr) checks_->stopped(now_, note.camera, holder->version);
+}
+
+// ---- the control plane ----
+
+class World::Plane final : public ControlPlane {
+ public:
+  Plane(World& world, Node& node, ManagerPtr m) : world_(&world), node_(node), m_(std::move(m)) {}
+
+  Async<Registration> register_runner(Runner) override {
+    return consult<Registration>([world = world_, &node = node_, owner = m_->owner]() -> Result<Registration> {
+      // A copy of the question that comes late revives no boot whose last will was carried out.
+      if (world->registered_.insert(owner).second || world->options_.planted == Planted::duplicate_boot)
+        world->store_->register_boot(owner);
+      world->store_->heartbeat(node.runner);
+      return Registration{.flags = node.flags};
+    });
+  }
+  Async<RunnerFlags> heartbeat(RunnerId, json::object) override {
+    return consult<RunnerFlags>([world = world_, &node = node_]() -> Result<RunnerFlags> {
+      world->store_->heartbeat(node.runner);
+      return node.flags;
+    });
+  }
+  Async<DesiredCameras> desired(DesiredFilter) override {
+    return consult<DesiredCameras>([world = world_]() -> Result<DesiredCameras> { return world->wanted(); });
+  }
+  Async<std::vector<Holding>> held() override {
+    return consult<std::vector<Holding>>([world = world_]() -> Result<std::vector<Holding>> {
+      std::vector<Holding> out;
+      for (const CameraId& camera : world->cameras_) {
+        lease::LeaseRow row = world->store_->row(camera);
+        bool held = !row.released && row.expires > world->store_->state().lease_now;
+        if (held) out.push_back({camera, row.owner.runner, row.version});
+      }
+      return out;
+    });
+  }
+  Async<std::vector<lease::LeaseRow>> leases() override {
+    return consult<std::vector<lease::LeaseRow>>([world = world_]() -> Result<std::vector<lease::LeaseRow>> {
+      std::vector<lease::LeaseRow> out;
+      for (const CameraId& camera : world->cameras_) out.push_back(world->store_->row(camera));
+      return out;
+    });
+  }
+  // The brain gives a question up by itself; what comes later than that comes nevertheless.
+  Async<Answers> apply(Batch batch) override {
+    auto begin = [world = world_, &node = node_, m = m_, batch](const Done<Answers>& done) {
+      world->apply(node, m, batch, done);
+    };
+    return world_->question<Answers>(node_, m_, 30s, begin);
+  }
+  Async<BudgetAnswer> consume(SiteId, BudgetUse use) override {
+    // Planted: the connection comes first.
+    if (world_->options_.planted == Planted::dial_before_token)
+      return world_->question<BudgetAnswer>(node_, m_, 1ms, [](const Done<BudgetAnswer>& done) {
+        done(BudgetAnswer{.granted = true});
+      });
+    return consult<BudgetAnswer>([world = world_, use] { return world->consume(use.camera, use.grant); });
+  }
+  Async<double> budget(SiteId site) override {
+    return consult<double>([world = world_, site]() -> Result<double> {
+      world->store_->tick();
+      return world->store_->tokens(site);
+    });
+  }
+  Async<LentToken> worker_token(BootId) override {
+    return consult<LentToken>([]() -> Result<LentToken> { return LentToken{Secret("token"), 1h}; });
+  }
+  Async<Secret> runner_token() override { co_return Secret("own"); }
+  Async<Nothing> report_crash(CameraId camera, lease::Owner) override {
+    return consult<Nothing>([world = world_, camera]() -> Result<Nothing> {
+      ++world->crashes_[camera];
+      return Nothing{};
+    });
+  }
+  Async<Nothing> send_picture(CameraId, RunnerId, SnapshotPicture) override { co_return Nothing{}; }
+
+ private:
+  template <class T>
+  Async<T> consult(std::function<Result<T>()> work) {
+    return world_->consult<T>(node_, m_, std::move(work));
+  }
+  World* const world_;
+  Node& node_;
+  const ManagerPtr m_;
+};
+
+std::unique_ptr<ControlPlane> World::plane_for(Node& node, const ManagerPtr& m) {
+  return std::make_unique<Plane>(*this, node, m);
+}
+
+DesiredCameras World::wanted() {
+  DesiredCameras out;
+  for (const CameraId& camera : cameras_) {
+    if (unwanted_.contains(camera)) continue;
+    DesiredCamera wish;
+    wish.config.camera = camera;
+    wish.config.site = site_;
+    // Every third version brings another model, the others only other thresholds.
+    wish.config.model.name = fmt::format("m{}", configuration_ / 3);
+    wish.version = fmt::format("v{}", configuration_);
+    wish.crashes = crashes_[camera];
+    out.readable.push_back(std::move(wish));
+  }
+  return out;
+}
+
+// Lease first, then the site's token, then the first connection.
+Result<BudgetAnswer> World::consume(const CameraId& camera, Version grant) {
+  store_->tick();
+  bool granted = store_->consume(site_, camera, grant);
+  checks_->tokens(now_, store_->tokens(site_), kBucketCapacity);
+  if (granted && paid_.emplace(camera, grant).second)
+    checks_->dialled(now_, static_cast<int>(paid_.size()), kBucketCapacity, kBucketRefill);
+  return BudgetAnswer{.granted = granted, .retry_after = 1s};
 }
 
 // ---- leases ----
 
-void World::refuse(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions) {
-  runner::LeasesHeard heard;
-  for (const lease::Question& question : questions) {
-    const lease::HolderState* holder = m->brain->holder(question.ask.camera);
-    if (options_.planted == Planted::unauthorized_is_lost && now_ < node.unauthorized_until + kSecond && holder != nullptr) {
-      Answer invented{question.ask.camera, lease::Outcome::lost, {holder->version.n + 1}};
-      heard.answers.push_back({question.ask.camera, lease::Answered{question.id, invented}});
-    } else {
-      heard.answers.push_back({question.ask.camera, lease::Unanswered{question.id}});
-    }
+void World::apply(Node& node, const ManagerPtr& m, const Batch& batch, const Done<Answers>& done) {
+  std::vector<std::uint64_t> ids;
+  for (const lease::Ask& each : batch.asks) {
+    const lease::HolderState* holder = m->brain().holder(each.subject);
+    ids.push_back(holder != nullptr && holder->open ? holder->open->id : 0);
   }
-  feed(node, m, heard);
-}
-
-void World::ask(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions) {
-  Batch batch{questions.front().operation, m->owner, policy_.lease.ttl};
-  for (const lease::Question& question : questions) batch.asks.push_back(question.ask);
   TrueTime asked = now_;
   auto work = [=, this, &node]() -> Reply {
-    std::vector<lease::LeaseRow> before;
-    for (const auto& each : batch.asks) before.push_back(store_->row(each.camera));
-    auto answers = store_->apply(batch);
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const Answer& answer = answers[i];
-      trace("store: {} {} {} -> {} version {:x}", batch.owner.runner, batch.owner.boot, answer.camera,
-            std::string(json::write_value(answer.outcome).as_string()), answer.version.n);
-      note(static_cast<std::uint64_t>(answer.outcome) + static_cast<std::uint64_t>(answer.version.n) * 31);
-      checks_->answered(now_, batch, answer);
-      // Whoever lost it had trouble, or shares its runner_id with somebody, or asked too late since the store came back.
-      if (answer.stolen) {
-        bool troubled = faults_.twin_runner || options_.planted == Planted::duplicate_boot || store_unsteady();
-        for (const auto& other : nodes_)
-          troubled |= other->runner == before[i].owner.runner &&
-                      (recent(other->trouble) || other->down || before[i].owner != other->manager->owner);
-        // A copy of its question that came late was granted, long after the first had been refused and heard.
-        troubled |= faults_.duplication && !checks_->believed(answer.camera, before[i].version);
-        checks_->taken_over(now_, answer.camera, troubled);
-        ++taken_over_;
-      }
-      if (answer.outcome == lease::Outcome::released) announce(answer.camera, true, batch.owner.runner, answer.version);
-      if (answer.outcome == lease::Outcome::granted) announce(answer.camera, false, batch.owner.runner, answer.version);
-    }
+    Answers answers = serve_leases(batch);
     return [=, this, &node] {
-      runner::LeasesHeard heard;
-      for (size_t i = 0; i < answers.size(); ++i)
-        for (auto& each : hear(node, m, questions[i], answers[i], asked).answers) heard.answers.push_back(std::move(each));
-      feed(node, m, heard);
+      think(node, m, [=, this, &node] {
+        Answers heard;
+        for (size_t i = 0; i < answers.size(); ++i) heard.push_back(hear(node, m, ids[i], answers[i], asked));
+        done(std::move(heard));
+      });
     };
   };
-  // The brain gives a question up by itself; nobody needs to tell it that no answer came.
-  request(node, m, work, [=, this, &node] { refuse(node, m, questions); });
+  request(node, m, work, [=, this, &node] { think(node, m, [=, this, &node] { done(refused(node, m, batch)); }); });
 }
 
-runner::LeasesHeard World::hear(Node& node, const ManagerPtr& m, const lease::Question& question, Answer answer,
-                                TrueTime asked) {
-  const lease::HolderState* holder = m->brain->holder(question.ask.camera);
+World::Answers World::serve_leases(const Batch& batch) {
+  std::vector<lease::LeaseRow> before;
+  for (const auto& each : batch.asks) before.push_back(store_->row(each.subject));
+  Answers answers = store_->apply(batch);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const Answer& answer = answers[i];
+    trace("store: {} {} {} -> {} version {:x}", batch.owner.runner, batch.owner.boot, answer.subject,
+          std::string(json::write_value(answer.outcome).as_string()), answer.version.n);
+    note(static_cast<std::uint64_t>(answer.outcome) + static_cast<std::uint64_t>(answer.version.n) * 31);
+    checks_->answered(now_, batch, answer);
+    // Whoever lost it had trouble, or shares its runner_id with somebody, or asked too late since the store came back.
+    if (answer.stolen) {
+      bool troubled = faults_.twin_runner || options_.planted == Planted::duplicate_boot || store_unsteady();
+      for (const auto& other : nodes_)
+        troubled |= other->runner == before[i].owner.runner &&
+                    (recent(other->trouble) || other->down || before[i].owner != other->manager->owner);
+      // A copy of its question that came late was granted, long after the first had been refused and heard.
+      troubled |= faults_.duplication && !checks_->believed(answer.subject, before[i].version);
+      checks_->taken_over(now_, answer.subject, troubled);
+      ++taken_over_;
+    }
+    if (answer.outcome == lease::Outcome::released) announce(answer.subject, true, batch.owner.runner, answer.version);
+    if (answer.outcome == lease::Outcome::granted) announce(answer.subject, false, batch.owner.runner, answer.version);
+  }
+  return answers;
+}
+
+// Says nothing about any lease.
+Result<World::Answers> World::refused(Node& node, const ManagerPtr& m, const Batch& batch) {
+  if (options_.planted != Planted::unauthorized_is_lost || now_ >= node.unauthorized_until + kSecond) return refusal();
+  Answers invented;
+  for (const lease::Ask& each : batch.asks) {
+    const lease::HolderState* holder = m->brain().holder(each.subject);
+    if (holder == nullptr) return refusal();
+    invented.push_back({each.subject, lease::Outcome::lost, {holder->version.n + 1}});
+  }
+  return invented;
+}
+
+Answer World::hear(Node& node, const ManagerPtr& m, std::uint64_t id, Answer answer, TrueTime asked) {
+  const lease::HolderState* holder = m->brain().holder(answer.subject);
   bool yes = answer.outcome == lease::Outcome::granted || answer.outcome == lease::Outcome::renewed ||
              answer.outcome == lease::Outcome::rotated;
-  bool counts = holder != nullptr && holder->open && holder->open->id == question.id;
+  bool counts = holder != nullptr && holder->open && holder->open->id == id;
   // The right as it really is: from before asking, for the TTL less the margin, by this node's clock.
   if (yes && counts) {
     Duration length = answer.ttl - lease::safety_margin(answer.ttl);
     TrueTime until = asked + static_cast<TrueTime>(static_cast<double>(length.count()) / node.rate);
     TrueTime& right = m->right[answer.version];
     right = std::max(right, until);
-    checks_->believes(answer.camera, m->owner, answer.version, until);
+    checks_->believes(answer.subject, m->owner, answer.version, until);
   }
-  std::uint64_t id = question.id;
   if (options_.planted == Planted::stamp_after_reply && counts) answer.ttl += local(node) - holder->open->asked_at;
-  if (options_.planted == Planted::renew_crosses_rotation && holder != nullptr && holder->open) id = holder->open->id;
-  return {{{answer.camera, lease::Answered{id, std::move(answer)}}}};
-}
-
-// Lease first, then the site's token, then the first connection.
-void World::pay(Node& node, const ManagerPtr& m, const runner::AskToken& wanted) {
-  runner::TokenHeard heard{.camera = wanted.camera, .grant = wanted.grant, .granted = false, .retry_after = 1s};
-  // Planted: the connection comes first.
-  if (options_.planted == Planted::dial_before_token) {
-    heard.granted = true;
-    return in(1ms, [=, this, &node] { deliver(m, [=, this, &node] { feed(node, m, heard); }); });
+  // Planted: what comes too late for its own question is taken for the answer to the next one.
+  if (options_.planted == Planted::renew_crosses_rotation) {
+    if (!counts) m->late[answer.subject] = answer;
+    else if (auto late = m->late.extract(answer.subject)) return late.mapped();
   }
-  auto answered = std::make_shared<bool>(false);
-  auto answer = [=, this, &node](bool granted) {
-    if (std::exchange(*answered, true)) return;
-    runner::TokenHeard said = heard;
-    said.granted = granted;
-    feed(node, m, said);
-  };
-  request(node, m, [=, this]() -> Reply {
-    store_->tick();
-    bool granted = store_->consume(site_, wanted.camera, wanted.grant);
-    checks_->tokens(now_, store_->tokens(site_), kBucketCapacity);
-    if (granted && paid_.emplace(wanted.camera, wanted.grant).second)
-      checks_->dialled(now_, static_cast<int>(paid_.size()), kBucketCapacity, kBucketRefill);
-    return [=] { answer(granted); };
-  }, [=] { answer(false); });
-  in(2s, [this, m, answer] { deliver(m, [answer] { answer(false); }); });  // its own time-out
+  return answer;
 }
 
-void World::look_at_budget(Node& node, const ManagerPtr& m, const SiteId& site) {
-  auto answered = std::make_shared<bool>(false);
-  auto answer = [=, this, &node](std::optional<double> tokens) {
-    if (!std::exchange(*answered, true)) feed(node, m, runner::BudgetHeard{site, tokens});
-  };
-  request(node, m, [=, this]() -> Reply {
-    store_->tick();
-    return [answer, tokens = store_->tokens(site_)] { answer(tokens); };
-  }, [=] { answer({}); });
-  in(2s, [this, m, answer] { deliver(m, [answer] { answer({}); }); });  // its own time-out
-}
+// ---- the bus ----
 
-// ---- what the control plane tells ----
+class World::Bus final : public EventBus {
+ public:
+  explicit Bus(ManagerPtr m) : m_(std::move(m)) {}
+  asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<event::Event> events) override {
+    co_return std::vector<Confirmation>(events.size(), Confirmation::accepted);
+  }
+  // As long as the manager lives.
+  asio::awaitable<Status> subscribe(Subscription wanted, std::function<bool(const DeliveredEvent&)> each) override {
+    if (wanted.pattern == "lease.#") m_->feed = std::move(each);
+    return ask<Nothing>([](const Done<Nothing>&) {});
+  }
+
+ private:
+  const ManagerPtr m_;
+};
+
+std::unique_ptr<EventBus> World::bus_for(const ManagerPtr& m) { return std::make_unique<Bus>(m); }
 
 void World::announce(const CameraId& camera, bool free, const RunnerId& by, Version version) {
+  DeliveredEvent event;
+  event.routing_key = fmt::format("lease.{}.{}", free ? "released" : "granted", camera);
+  event.payload = fmt::format(R"({{"camera_uuid":"{}","runner_id":"{}","version":{}}})", camera, by, version.n);
   for (auto& node : nodes_) {
     if (node->down || !node->manager || lost(*node)) continue;
-    auto m = node->manager;
-    in(latency(), [this, n = node.get(), m, news = runner::LeaseNews{camera, free, by, version}] {
+    in(latency(), [this, n = node.get(), m = node->manager, event] {
       if (now_ < n->cut_in_until) return;
-      deliver(m, [this, n, m, news] { feed(*n, m, news); });
+      think(*n, m, [m, event] {
+        if (m->feed) m->feed(event);
+      });
     });
   }
 }
@@ -179,133 +316,6 @@ void World::announce_expiries() {
     Version& said = expiry_announced_[camera];
     if (std::exchange(said, row.version) != row.version) announce(camera, true, row.owner.runner, row.version);
   }
-}
-
-void World::list_cameras(Node& node, const ManagerPtr& m) {
-  if (!m->alive) return;
-  request(node, m, [=, this, &node]() -> Reply {
-    int version = configuration_;
-    return [=, this, &node] {
-      node.configuration = version;
-      runner::CamerasListed listed;
-      for (const CameraId& camera : cameras_) {
-        if (unwanted_.contains(camera)) continue;
-        runner::Wish wish;
-        wish.config.camera = camera;
-        wish.config.site = site_;
-        // Every third version brings another model, the others only other thresholds.
-        wish.config.model.name = fmt::format("m{}", version / 3);
-        wish.version = fmt::format("v{}", version);
-        wish.crashes = crashes_[camera];
-        listed.cameras.push_back(std::move(wish));
-      }
-      feed(node, m, listed);
-      drop_left_spools(node, m);
-    };
-  }, [] {});
-  in(rng_.between(3s, 5s), [this, &node, m] { deliver(m, [this, &node, m] { list_cameras(node, m); }); });
-}
-
-// As the product's manager does: what a dead worker left is dropped once somebody else has had the camera.
-void World::drop_left_spools(Node& node, const ManagerPtr& m) {
-  for (const SpoolContent& left : node.look->list()) {
-    const lease::HolderState* holder = m->brain->holder(left.camera);
-    bool held = holder != nullptr && holder->phase == lease::Phase::holding;
-    if (held && left.tenure == lease::Tenure{m->owner.boot, holder->grant}) continue;
-    request(node, m, [=, this, &node]() -> Reply {
-      return [=, this, &node, row = store_->row(left.camera)] {
-        if (!lease::is_over(left.tenure, row, m->owner.boot)) return;
-        std::uint64_t events = node.look->drop(left.camera, left.tenure);
-        if (events > 0) trace("node {} drops {} events of {} that another has had since", node.index, events, left.camera);
-        gone_ += events;
-      };
-    }, [] {});
-  }
-}
-
-void World::heartbeat(Node& node) {
-  if (!node.down && node.manager && !node.manager->paused) {
-    auto m = node.manager;
-    request(node, m, [this, &node, m]() -> Reply {
-      store_->heartbeat(node.runner);
-      return [this, &node, m] { feed(node, m, node.flags); };
-    }, [] {});
-  }
-  in(1s, [this, &node] { heartbeat(node); });
-}
-
-// ---- its workers ----
-
-// Whoever is told to connect to a camera must have been given a token for its grant.
-void World::check_paid(const ManagerPtr& m, const CameraId& camera) {
-  const lease::HolderState* holder = m->brain->holder(camera);
-  if (holder != nullptr && !paid_.contains({camera, holder->grant}))
-    checks_->fail(now_, fmt::format("{}: dialled without a token for grant {:x}", camera, holder->grant.n));
-}
-
-void World::start_worker(Node& node, const ManagerPtr& m, const runner::StartWorker& start) {
-  for (const camera::Config& source : start.sources) check_paid(m, source.camera);
-  auto w = std::make_shared<Worker>(gone_);
-  w->process = ++processes_;
-  w->number = start.worker;
-  w->voice = make_voice(node, m, w);
-  m->workers[start.worker] = w;
-  trace("node {} starts worker {} (process {}{})", node.index, start.worker, w->process, start.standby ? ", standby" : "");
-  in(rng_.between(30ms, 400ms), [this, &node, m, w, start] {
-    let_in(w, [this, &node, m, w, start] {
-      for (const camera::Config& source : start.sources) seat(node, w, index_of(source.camera));
-      deliver(m, [this, &node, m, w] {
-        if (w->alive) feed(node, m, runner::WorkerUp{w->number});
-      });
-      look(node, m, w);
-    });
-  });
-}
-
-void World::end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code, const CameraId& culprit) {
-  auto found = m->workers.find(number);
-  if (found == m->workers.end() || !found->second->alive) return;
-  trace("node {} worker {} (process {}) ends", node.index, number, found->second->process);
-  found->second->die();
-  in(rng_.between(1ms, 200ms), [=, this, &node] {
-    deliver(m, [=, this, &node] {
-      m->workers.erase(number);
-      feed(node, m, runner::WorkerGone{number, code, culprit});
-    });
-  });
-}
-
-void World::tell(Node& node, const ManagerPtr& m, const runner::Tell& message) {
-  auto answered = std::make_shared<bool>(false);
-  auto answer = [this, &node, m, answered](const runner::Told& told) {
-    deliver(m, [=, this, &node] {
-      if (std::exchange(*answered, true)) return;
-      trace("node {} message {} {}", node.index, told.message, told.ok ? "is confirmed" : "was in vain");
-      feed(node, m, told);
-    });
-  };
-  for (const runner::TellItem& item : message.items)
-    trace("node {} message {} tells worker {} to {} {}", node.index, message.message, message.worker,
-          kMessages[static_cast<size_t>(message.what)], item.camera);
-  runner::Told failed{.message = message.message};
-  auto found = m->workers.find(message.worker);
-  if (found != m->workers.end()) {
-    auto w = found->second;
-    for (const runner::TellItem& item : message.items)
-      if (message.what == runner::Message::add && !w->seats.contains(index_of(item.camera))) check_paid(m, item.camera);
-    Duration left = message.items.empty() || !message.items[0].right ? Duration(0)
-                                                                     : message.items[0].right->valid_until - local(node);
-    bool arrives = !fails(), answer_arrives = !fails();
-    if (arrives) in(rng_.between(0ms, 20ms), [=, this, &node] {
-      let_in(w, [=, this, &node] {
-        obey(node, m, w, message, left, [=, this](const runner::Told& told) {
-          if (answer_arrives) in(rng_.between(0ms, 20ms), [answer, told] { answer(told); });
-        });
-      });
-    });
-  }
-  in(found == m->workers.end() ? Duration(1ms) : Duration(message.what == runner::Message::add ? 3s : 1s),
-     [answer, failed] { answer(failed); });
 }
 
 }  // namespace weir::sim

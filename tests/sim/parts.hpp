@@ -1,5 +1,6 @@
-// The simulated world's parts and how they hang together. world.cpp sets it up, breaks it and runs it; manager.cpp and
-// worker.cpp are the shells around the product's code. One thread.
+// The simulated world's parts and how they hang together. world.cpp sets it up, breaks it and runs it; manager.cpp is
+// the control plane as the product's manager sees it, links.cpp its workers and its disk, worker.cpp what a worker
+// does. One thread.
 #pragma once
 
 #include "disk.hpp"
@@ -7,7 +8,7 @@
 #include "voice.hpp"
 #include "world.hpp"
 
-#include "weir/runner/brain.hpp"
+#include "weir/runner/manager.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +20,6 @@ using lease::Answer;
 using lease::Batch;
 using lease::Operation;
 using lease::Version;
-using runner::WorkerNumber;
 
 inline constexpr TrueTime kSecond = 1'000'000;
 inline constexpr TrueTime kForever = INT64_MAX / 4;
@@ -44,11 +44,14 @@ struct Seat {
 
 struct Worker : Process {
   int process = 0;             // names it among all processes of the world
-  WorkerNumber number = 0;     // as its manager calls it
+  link::ShardConfig shard;     // what it was started with
   std::map<int, Seat> seats;
+  std::optional<int> code;     // how it ended, once its manager may know
+  std::vector<std::function<void(int code)>> at_end;  // what its manager waits for that ends with it
   std::unique_ptr<Voice> voice;
 
-  // With it go the locks that it held on the disk, and what it had not said or written down yet.
+  // The locks that the worker held on the disk are released, and events that it had neither published nor written to
+  // the disk are lost.
   void die() {
     if (voice) gone += voice->dropped() + voice->queued();
     alive = false;
@@ -58,13 +61,39 @@ struct Worker : Process {
   explicit Worker(std::uint64_t& counter) : gone(counter) {}
 };
 
+// The product's manager, over ports that lead into the world. Its coroutines go on only in `go_on`, and end with it
+// where they stand: that is how a process dies.
+struct Mind {
+  struct Ports {
+    std::unique_ptr<Clock> clock;
+    std::unique_ptr<ControlPlane> plane;
+    std::unique_ptr<EventBus> bus;
+    std::unique_ptr<WorkerHost> workers;
+    std::unique_ptr<RunnerDisk> disk;
+  };
+  Mind(Ports given, runner::ManagerSettings settings)
+      : ports(std::move(given)),
+        manager(io, {*ports.clock, *ports.plane, *ports.bus, *ports.workers, *ports.disk}, metrics, std::move(settings)) {}
+  void go_on() {
+    io.restart();
+    while (io.poll() > 0) continue;
+  }
+  asio::io_context io{1};
+  const Ports ports;
+  net::Metrics metrics;
+  runner::Manager manager;
+};
+
 struct Manager : Process {
   lease::Owner owner;
-  std::unique_ptr<runner::Brain> brain;
-  std::map<WorkerNumber, std::shared_ptr<Worker>> workers;
+  std::map<int, std::shared_ptr<Worker>> workers;  // by process
   std::map<Version, TrueTime> right;       // by version: when the right really ends
   std::map<int, Version> last_handed;      // planted: for one version in two processes
-  std::uint64_t timer = 0;
+  std::map<CameraId, Answer> late;         // planted: answers to questions that were given up
+  std::function<bool(const DeliveredEvent&)> feed;  // of leases, once the manager listens
+  std::optional<int> code;                 // it has ended by itself
+  std::unique_ptr<Mind> mind;
+  const runner::Brain& brain() const { return mind->manager.brain(); }
 };
 
 struct Node {
@@ -79,8 +108,8 @@ struct Node {
   TrueTime cut_out_until = 0, cut_in_until = 0, unauthorized_until = 0;
   TrueTime trouble = -kForever;   // the last time when something was wrong with this node or its messages
   bool down = false;
-  runner::FlagsHeard flags;
-  int configuration = 0;          // the version of every camera's configuration, as this node read it last
+  RunnerFlags flags;
+  std::map<std::string, CameraId> crash_records;  // by their file
 
   // A shorter trouble does not end a longer one.
   void in_trouble_until(TrueTime when) { trouble = std::max(trouble, when); }
@@ -88,6 +117,7 @@ struct Node {
 
 class World {
  public:
+  World(const World&) = delete;
   explicit World(const Options& options)
       : options_(options), rng_(options.seed), faults_(rng_) {
     if (options.planted == Planted::never_lets_go) faults_.unreachable = true;
@@ -117,10 +147,10 @@ class World {
     make_nodes();
   }
 
-  // What waits for a process that never went on holds that process: the circle is cut here.
+  // Work that waits for a process that never went on keeps that process alive: the circle is cut here.
   ~World() {
     for (auto& node : nodes_)
-      for (auto& [number, w] : node->manager ? node->manager->workers : decltype(Manager::workers){}) w->die();
+      if (node->manager) die(*node->manager);
     for (auto& each : paused_)
       if (auto process = each.lock()) process->waiting.clear();
   }
@@ -137,7 +167,7 @@ class World {
   TrueTime true_time(const Node& n, Instant when) const {
     return static_cast<TrueTime>(static_cast<double>((when.time_since_epoch() - n.offset).count()) / n.rate);
   }
-  // What a person would read on the host: somebody may set it.
+  // The wall clock of the host, which a person may set.
   WallTime wall(const Node& n) const { return WallTime(local(n).time_since_epoch() + n.wall_step); }
   WallTime store_clock() const {
     return WallTime(std::chrono::hours(24 * 20000) + store_step_ +
@@ -155,6 +185,7 @@ class World {
   void schedule_faults();
   void fault();
   void kill_runner(Node& node, bool last_will);
+  static void die(Manager& manager);
   void kill_worker(Node& node);
   void pause(const std::shared_ptr<Process>& process, Duration how_long);
   void heal();
@@ -188,21 +219,56 @@ class World {
   // ---- the manager ----
   using ManagerPtr = std::shared_ptr<Manager>;
   using WorkerPtr = std::shared_ptr<Worker>;
-  void wake(Node& node, const ManagerPtr& m);
-  void feed(Node& node, const ManagerPtr& m, const runner::Event& event);
-  void perform(Node& node, const ManagerPtr& m, const runner::Action& action);
-  void ask(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions);
-  runner::LeasesHeard hear(Node& node, const ManagerPtr& m, const lease::Question& question, Answer answer, TrueTime asked);
-  void refuse(Node& node, const ManagerPtr& m, const std::vector<lease::Question>& questions);
-  void pay(Node& node, const ManagerPtr& m, const runner::AskToken& ask);
-  void look_at_budget(Node& node, const ManagerPtr& m, const SiteId& site);
-  void start_worker(Node& node, const ManagerPtr& m, const runner::StartWorker& start);
-  void end_worker(Node& node, const ManagerPtr& m, WorkerNumber number, int code, const CameraId& culprit = {});
+  class Plane;
+  class Bus;
+  class Host;
+  class Link;
+  class Files;
+  WorldClock::World clock_of(Node& node, const ManagerPtr& m);
+  std::unique_ptr<ControlPlane> plane_for(Node& node, const ManagerPtr& m);
+  static std::unique_ptr<EventBus> bus_for(const ManagerPtr& m);
+  std::unique_ptr<WorkerHost> host_for(Node& node, const ManagerPtr& m);
+  std::unique_ptr<RunnerDisk> files_for(Node& node);
+  runner::ManagerSettings settings_of(Node& node, const ManagerPtr& m);
+  // Runs `what` in the manager's process and lets it go on.
+  void think(Node& node, const ManagerPtr& m, std::function<void()> what);
+  // A question of the manager; without an answer it is given up then.
+  template <class T>
+  asio::awaitable<Result<T>> question(Node& node, ManagerPtr m, Duration patience,
+                                      std::function<void(Done<T> done)> begin) {
+    return ask<T>([this, &node, m, patience, begin = std::move(begin)](Done<T> done) {
+      begin(done);
+      in(patience, [this, &node, m, done] {
+        if (done.wanted()) think(node, m, [done] { done(Error{Errc::unavailable, "timeout", "no answer in time"}); });
+      });
+    });
+  }
+  // The same, to the control plane; `work` runs where the store is.
+  template <class T>
+  asio::awaitable<Result<T>> consult(Node& node, ManagerPtr m, std::function<Result<T>()> work) {
+    return question<T>(node, m, 2s, [this, &node, m, work = std::move(work)](Done<T> done) {
+      auto serve_it = [this, &node, m, work, done]() -> Reply {
+        return [this, &node, m, done, answer = work()] { think(node, m, [done, answer] { done(answer); }); };
+      };
+      request(node, m, serve_it, [this, &node, m, done] { think(node, m, [done] { done(refusal()); }); });
+    });
+  }
+  static Error refusal() { return {Errc::unavailable, "unavailable", "the control plane says nothing about it"}; }
+  using Answers = std::vector<Answer>;
+  void apply(Node& node, const ManagerPtr& m, const Batch& batch, const Done<Answers>& done);
+  Answers serve_leases(const Batch& batch);
+  Answer hear(Node& node, const ManagerPtr& m, std::uint64_t id, Answer answer, TrueTime asked);
+  Result<Answers> refused(Node& node, const ManagerPtr& m, const Batch& batch);
+  Result<BudgetAnswer> consume(const CameraId& camera, Version grant);
+  DesiredCameras wanted();
+  void observe(Node& node, const ManagerPtr& m, const runner::Note& note);
+  WorkerPtr start_worker(Node& node, const ManagerPtr& m, const link::ShardConfig& shard);
+  void get_ready(Node& node, const ManagerPtr& m, const WorkerPtr& w, const Done<Nothing>& done);
+  void end_worker(Node& node, const ManagerPtr& m, int process, int code, const CameraId& culprit = {});
   void check_paid(const ManagerPtr& m, const CameraId& camera);
-  void tell(Node& node, const ManagerPtr& m, const runner::Tell& message);
-  void list_cameras(Node& node, const ManagerPtr& m);
-  void drop_left_spools(Node& node, const ManagerPtr& m);
-  void heartbeat(Node& node);
+  using Told = Done<std::vector<link::LastWord>>;
+  void tell(Node& node, const ManagerPtr& m, const WorkerPtr& w, const link::Message& message, const Told& told);
+  Result<link::Look> look(const WorkerPtr& w) const;
   int index_of(const CameraId& camera) const {
     return static_cast<int>(std::ranges::find(cameras_, camera) - cameras_.begin());
   }
@@ -212,27 +278,25 @@ class World {
   void announce_expiries();
 
   // ---- the worker ----
-  using Told = std::function<void(const runner::Told&)>;
-  void obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runner::Tell& message, Duration left, const Told& done);
+  void obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const link::Message& message, Duration left,
+            const std::function<void(std::vector<link::LastWord> said)>& done);
   std::unique_ptr<Voice> make_voice(Node& node, const ManagerPtr& m, const WorkerPtr& w);
-  // As `deliver`; what it brought about in the worker happens before anything else does.
+  // As `deliver`; the worker's publisher then runs before anything else does.
   void let_in(const WorkerPtr& w, std::function<void()> what) {
     deliver(w, [w, what = std::move(what)] {
       what();
       if (w->voice) w->voice->go_on();
     });
   }
-  void give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int camera, const runner::TellItem& item,
-                  Duration left, bool extends = false);
+  void give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, link::LeaseGrant right, Duration left);
   Seat& seat(Node& node, const WorkerPtr& w, int camera);
   Seat* find_seat(const WorkerPtr& w, int camera, int life) const;
   void dial(Node& node, const WorkerPtr& w, int camera, int life);
   void capture(Node& node, const WorkerPtr& w, int camera, int life);
-  void look(Node& node, const ManagerPtr& m, const WorkerPtr& w);
   // ---- the sink ----
   struct Sent {
     lease::Owner owner;
-    std::vector<OutgoingEvent> events;
+    std::vector<event::Event> events;
     std::vector<lease::LeaseRow> rows;  // of their cameras, when they arrived
     Voice::Answer answer;
   };
@@ -273,6 +337,7 @@ class World {
   std::uint64_t sequence_ = 0, hash_ = 0xCBF29CE484222325ull, events_ = 0;
   int processes_ = 0, boots_ = 0, configuration_ = 0, lives_ = 0;
   std::set<std::pair<CameraId, Version>> paid_;   // first connections
+  std::set<lease::Owner> registered_;
   std::map<CameraId, Version> expiry_announced_;
   std::map<CameraId, int> crashes_;               // of workers, as the store counts them
   std::set<CameraId> unwanted_;                   // disabled by somebody

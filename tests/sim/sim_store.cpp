@@ -29,8 +29,8 @@ class FakeSimStore final : public SimStore {
     auto& leases = store_.rows().leases;
     std::map<CameraId, LeaseRow> before;
     for (auto& ask : mutated.asks) {
-      LeaseRow& row = leases.at(ask.camera);
-      before.emplace(ask.camera, row);
+      LeaseRow& row = leases.at(ask.subject);
+      before.emplace(ask.subject, row);
       if (planted_ == Planted::no_compare_and_set && batch.operation == Operation::renew && !row.released) {
         ask.version = row.version;
         row.owner = batch.owner;
@@ -44,8 +44,8 @@ class FakeSimStore final : public SimStore {
     auto answers = store_.apply_now(mutated).answers;
     if (planted_ == Planted::replay_does_not_renew)
       for (const Answer& answer : answers) {
-        LeaseRow& row = leases.at(answer.camera);
-        const LeaseRow& old = before.at(answer.camera);
+        LeaseRow& row = leases.at(answer.subject);
+        const LeaseRow& old = before.at(answer.subject);
         bool replay = (answer.outcome == Outcome::granted || answer.outcome == Outcome::rotated) && row.version == old.version;
         if (replay) row.expires = old.expires;
       }

@@ -1,4 +1,5 @@
-// The store as the simulated world uses it: the fake (the domain's rules over maps) or the real SQL of SQLite in memory.
+// The store as the simulated world uses it: the fake (the domain's rules over maps) or the real SQL of SQLite in
+// memory.
 #pragma once
 
 #include "fake_store.hpp"
@@ -12,7 +13,7 @@
 
 namespace weir::sim {
 
-using TrueTime = std::int64_t;  // microseconds since the world began; nobody in it can read this
+using TrueTime = std::int64_t;  // microseconds since the world began; no simulated part can read it
 
 class SimStore {
  public:

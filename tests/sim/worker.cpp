@@ -3,8 +3,6 @@
 
 namespace weir::sim {
 
-using runner::Message;
-
 // ---- what its manager tells it ----
 
 Seat& World::seat(Node& node, const WorkerPtr& w, int camera) {
@@ -23,67 +21,69 @@ Seat* World::find_seat(const WorkerPtr& w, int camera, int life) const {
   return found == w->seats.end() || found->second.life != life ? nullptr : &found->second;
 }
 
-void World::obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const runner::Tell& message, Duration left,
-                 const Told& done) {
-  auto told = std::make_shared<runner::Told>(runner::Told{.message = message.message, .ok = true});
+void World::obey(Node& node, const ManagerPtr& m, const WorkerPtr& w, const link::Message& message, Duration left,
+                 const std::function<void(std::vector<link::LastWord> said)>& done) {
+  auto said = std::make_shared<std::vector<link::LastWord>>();
   auto open = std::make_shared<int>(1);
-  auto one_done = [told, open, done] {
-    if (--*open == 0) done(*told);
+  auto one_done = [said, open, done] {
+    if (--*open == 0) done(*said);
   };
-  for (const runner::TellItem& item : message.items) {
-    int camera = index_of(item.camera);
+  auto silence = [&](const CameraId& id, bool removed) {
+    int camera = index_of(id);
     auto found = w->seats.find(camera);
-    switch (message.what) {
-      case Message::add:
-        seat(node, w, camera);
-        give_right(node, m, w, camera, item, left);
-        break;
-      case Message::activate:
-      case Message::extend:
-        if (found != w->seats.end()) give_right(node, m, w, camera, item, left, message.what == Message::extend);
-        break;
-      case Message::silence:
-      case Message::remove:
-        if (found != w->seats.end() && found->second.version != Version{})
-          found->second.silenced = std::exchange(found->second.version, Version{});
-        if (found != w->seats.end() && message.what == Message::remove) w->seats.erase(found);
-        ++*open;
-        w->voice->silence(item.camera, [=, what = message.what](std::optional<WallTime> last) {
-          if (last) told->last_capture[item.camera] = *last;
-          if (what == Message::remove && !w->seats.contains(camera)) w->voice->publisher().forget(item.camera);
-          one_done();
-        });
-        break;
-      case Message::lose:
-        w->voice->publisher().lost(item.camera);
-        w->seats.erase(camera);
-        break;
-      case Message::drain: break;
+    if (found != w->seats.end() && found->second.version != Version{})
+      found->second.silenced = std::exchange(found->second.version, Version{});
+    if (found != w->seats.end() && removed) w->seats.erase(found);
+    ++*open;
+    w->voice->silence(id, [=](std::optional<WallTime> last) {
+      said->push_back({id, last});
+      if (removed && !w->seats.contains(camera)) w->voice->publisher().forget(id);
+      one_done();
+    });
+  };
+  if (const auto* change = std::get_if<link::ChangeSources>(&message)) {
+    for (const link::Source& source : change->add) {
+      seat(node, w, index_of(source.config.camera));
+      give_right(node, m, w, *source.lease, left);
+    }
+    for (const CameraId& camera : change->remove) silence(camera, true);
+  } else if (const auto* quiet = std::get_if<link::Silence>(&message)) {
+    for (const CameraId& camera : quiet->cameras) silence(camera, false);
+  } else if (const auto* activate = std::get_if<link::Activate>(&message)) {
+    for (const link::LeaseGrant& right : activate->items) give_right(node, m, w, right, left);
+  } else if (const auto* leases = std::get_if<link::Leases>(&message)) {
+    for (link::LeaseGrant right : leases->items) {
+      right.extends = true;
+      give_right(node, m, w, right, left);
+    }
+    for (const CameraId& camera : leases->lost) {
+      w->voice->publisher().lost(camera);
+      w->seats.erase(index_of(camera));
     }
   }
   one_done();
-  if (message.what == Message::drain)
-    w->voice->stop(local(node) + 3s, [=, this, &node] { in(1ms, [=, this, &node] { end_worker(node, m, w->number, 0); }); });
+  if (std::holds_alternative<link::Drain>(message))
+    w->voice->stop(local(node) + 3s, [=, this, &node] { in(1ms, [=, this, &node] { end_worker(node, m, w->process, 0); }); });
 }
 
-void World::give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int camera, const runner::TellItem& item,
-                       Duration left, bool extends) {
-  Seat& s = w->seats.at(camera);
-  if (extends && s.version == Version{} && s.silenced != Version{}) return;
-  lease::Speak right = *item.right;
+void World::give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, link::LeaseGrant right, Duration left) {
+  int camera = index_of(right.camera);
+  auto found = w->seats.find(camera);
+  if (found == w->seats.end()) return;
+  Seat& s = found->second;
+  if (right.extends && s.version == Version{} && s.silenced != Version{}) return;
   // Planted: whoever speaks next gets the version of whoever spoke before.
   bool starts = s.version == Version{};
   if (options_.planted == Planted::one_version_two_starts && starts && m->last_handed.contains(camera))
     right.version = m->last_handed[camera];
   m->last_handed[camera] = right.version;
-  // Planted: whatever lies on the disk is taken for one's own.
+  // Planted: the worker takes every spool on the disk for its own.
   if (options_.planted == Planted::foreign_spool)
     for (const SpoolContent& each : node.look->list())
-      if (each.camera == item.camera) right.adopt = each.tenure;
+      if (each.camera == right.camera) right.adopt = each.tenure;
   if (right.version >= s.version && right.version > s.silenced) s.version = right.version;
   Instant until = options_.planted == Planted::relative_deadline ? local(node) + left : right.valid_until;
-  w->voice->publisher().set_lease(item.camera, right.version, {m->owner.boot, right.grant}, until, right.adopt, item.after,
-                                  extends);
+  w->voice->publisher().set_lease(right.camera, right.version, right.tenure, until, right.adopt, right.after, right.extends);
 }
 
 // ---- how it speaks ----
@@ -91,17 +91,21 @@ void World::give_right(Node& node, const ManagerPtr& m, const WorkerPtr& w, int 
 std::unique_ptr<Voice> World::make_voice(Node& node, const ManagerPtr& m, const WorkerPtr& w) {
   std::weak_ptr<Worker> weak = w;
   Voice::Surroundings around;
-  around.now = [this, &node] { return local(node); };
-  around.wall = [this, &node] { return wall(node); };
-  around.at = [this, &node, weak](Instant when, std::function<void()> what) {
-    at(std::max(now_, true_time(node, when) + 1), [this, weak, what = std::move(what)] {
-      if (auto there = weak.lock()) let_in(there, what);
+  around.clock.now = [this, &node] { return local(node); };
+  around.clock.wall = [this, &node] { return wall(node); };
+  around.clock.ring_at = [this, &node, weak](Instant when, const std::weak_ptr<Bell>& bell) {
+    at(std::max(now_, true_time(node, when) + 1), [this, weak, bell] {
+      auto there = weak.lock();
+      if (!there || bell.expired()) return;
+      let_in(there, [bell] {
+        if (auto waited_for = bell.lock()) waited_for->cancel();
+      });
     });
   };
   around.blocked = [this] {
     return faulty() && faults_.blocking && rng_.chance(0.1) ? rng_.between(100ms, 6s) : Duration(0);
   };
-  around.send = [this, &node, m, weak](std::vector<OutgoingEvent> events, Voice::Answer answer) {
+  around.send = [this, &node, m, weak](std::vector<event::Event> events, Voice::Answer answer) {
     if (auto there = weak.lock()) write(node, m, there, {m->owner, std::move(events), {}, std::move(answer)});
   };
   around.draw = [this] { return rng_.unit(); };
@@ -121,19 +125,20 @@ void World::check_losses() {
       if (w->voice) excused += w->voice->dropped(), on_disk += w->voice->queued();
     for (const SpoolContent& each : node->look->list()) {
       auto left = node->look->open(each.camera, each.tenure);
-      if (!left) return;  // somebody writes it just now
+      if (!left) return;  // a process writes it just now
       on_disk += left->events;
     }
   }
-  // A worker that does not fall silent in time for its successor is killed (rule 12), with what it had not said.
+  // A worker that does not fall silent in time for its successor is killed ("Blue confirms before green speaks" in
+  // docs/lease-protocol.md), and the events that it had not published are lost.
   excused = faults_.store_only && !faults_.rollouts && taken_over_ == 0 ? 0 : excused + gone_;
   if (missing > excused + on_disk)
     checks_->fail(now_, fmt::format("{} events are missing, but {} were dropped and {} wait", missing, excused, on_disk));
 }
 
-// Where only the store has trouble somebody has the right to say or to keep what is seen, at nearly every moment. Whoever
-// falls silent for a successor and loses the store in that moment waits for it: that moment lasts until a worker that does
-// not confirm its silence is killed. Nobody falls silent when the store is away already.
+// Where only the store has trouble somebody has the right to say or to keep what is seen, at nearly every moment.
+// Whoever falls silent for a successor and loses the store in that moment waits for it: that moment lasts until a
+// worker that does not confirm its silence is killed. Nobody falls silent when the store is away already.
 void World::check_gap(int camera) {
   constexpr TrueTime kAnswerIsOld = kSecond / 2, kUnconfirmed = 4 * kSecond;
   TrueTime last = std::exchange(right_seen_.try_emplace(camera, now_).first->second, now_);
@@ -159,18 +164,16 @@ void World::dial(Node& node, const WorkerPtr& w, int camera, int life) {
   });
 }
 
-// How the manager sees it: twice a second or so, and not at all while either is stopped.
-void World::look(Node& node, const ManagerPtr& m, const WorkerPtr& w) {
-  if (!w->alive || !m->alive) return;
-  in(rng_.between(500ms, 700ms), [this, &node, m, w] { look(node, m, w); });
-  if (w->paused) return deliver(m, [this, &node, m, w] { feed(node, m, runner::WorkerSilent{w->number}); });
-  runner::WorkerHeard heard{.worker = w->number};
-  for (const auto& [camera, s] : w->seats) {
-    bool hides = options_.planted == Planted::never_lets_go;
-    heard.cameras.push_back({.camera = cameras_[static_cast<size_t>(camera)], .streaming = s.streaming,
-                             .failures = hides ? 0 : s.failures, .error = restart::StreamErrorCode::tcp_timeout});
-  }
-  deliver(m, [this, &node, m, heard] { feed(node, m, heard); });
+// How the manager sees it.
+Result<link::Look> World::look(const WorkerPtr& w) const {
+  if (!w->alive) return Error{Errc::unavailable, "worker", "it is gone"};
+  link::Look out{.protocol = link::kProtocol};
+  bool hides = options_.planted == Planted::never_lets_go;
+  for (const auto& [camera, s] : w->seats)
+    out.cameras.push_back({.camera = cameras_[static_cast<size_t>(camera)], .streaming = s.streaming,
+                           .failures = hides ? 0 : s.failures, .inferred = 1,
+                           .error = restart::StreamErrorCode::tcp_timeout});
+  return out;
 }
 
 void World::capture(Node& node, const WorkerPtr& w, int camera, int life) {
@@ -178,22 +181,21 @@ void World::capture(Node& node, const WorkerPtr& w, int camera, int life) {
   in(rng_.between(600ms, 1000ms), [this, &node, w, camera, life] { capture(node, w, camera, life); });
   if (w->paused || !find_seat(w, camera, life)->streaming) return;
   const CameraId& id = cameras_[static_cast<size_t>(camera)];
-  if (faulty() && faults_.poison && camera == 0 && rng_.chance(0.1)) return end_worker(node, node.manager, w->number, 139, id);
-  worker::Outgoing event{.camera = id, .event_id = fmt::to_string(captured_.size()), .payload = "{}",
-                         .captured = wall(node), .decoded = local(node)};
+  if (faulty() && faults_.poison && camera == 0 && rng_.chance(0.1)) return end_worker(node, node.manager, w->process, 139, id);
+  event::Event event{.event_id = fmt::to_string(captured_.size()), .payload = "{}", .captured = wall(node)};
   if (find_seat(w, camera, life)->version != Version{}) {
     owed_.insert(captured_.size());
     if (faults_.store_only) check_gap(camera);
   }
   trace("process {} sees {} of {}", w->process, captured_.size(), id);
   captured_.push_back(now_);
-  w->voice->publisher().publish(std::move(event));
+  w->voice->publisher().publish(id, std::move(event), local(node));
   w->voice->go_on();
 }
 
-// The bytes leave the process: from here on nobody can take them back.
+// The bytes leave the process: from here on they cannot be taken back.
 void World::write(Node& node, const ManagerPtr& m, const WorkerPtr& w, Sent sent) {
-  for (const OutgoingEvent& event : sent.events) {
+  for (const event::Event& event : sent.events) {
     trace("process {} says {} of {} under {:x}, captured at {:.6f}", w->process, event.event_id, event.stamp->camera,
           event.stamp->version.n, static_cast<double>(captured_[std::stoull(event.event_id)]) / 1e6);
     auto known = m->right.find(event.stamp->version);
@@ -214,7 +216,7 @@ void World::arrive(Node& node, const WorkerPtr& w, Sent sent) {
       let_in(w, [sent] { sent.answer(std::vector(sent.events.size(), Confirmation::accepted)); });
     return;
   }
-  for (const OutgoingEvent& event : sent.events) sent.rows.push_back(store_->row(event.stamp->camera));
+  for (const event::Event& event : sent.events) sent.rows.push_back(store_->row(event.stamp->camera));
   if (options_.planted != Planted::fence_as_snapshot) return insert(node, w, sent);
   in(rng_.between(0s, 3s), [this, &node, w, sent = std::move(sent)] { insert(node, w, sent); });
 }

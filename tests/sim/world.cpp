@@ -16,26 +16,11 @@ void World::make_nodes() {
     if (faults_.clock_rates) node->rate = 0.95 + 0.1 * rng_.unit();
     node->offset = Duration(rng_.below(1'000'000'000));
     node->reaches.assign(cameras_.size(), true);
-    // Somebody with another runner_id must be able to reach it: a twin does not count as another runner.
+    // A runner with another runner_id must be able to reach the camera: a twin does not count as another runner.
     if (faults_.unreachable && n == 0 && (count > 2 || !twin_of_first)) node->reaches[0] = false;
     nodes_.push_back(std::move(node));
   }
   for (auto& node : nodes_) in(rng_.between(0ms, 500ms), [this, n = node.get()] { start_manager(*n); });
-  for (auto& node : nodes_) in(rng_.between(0ms, 500ms), [this, n = node.get()] { heartbeat(*n); });
-}
-
-void World::start_manager(Node& node) {
-  auto m = std::make_shared<Manager>();
-  int boot = options_.planted == Planted::duplicate_boot && node.index < 2 ? 0 : ++boots_;
-  m->owner = {node.runner, BootId::trusted(fmt::format("b{}", boot))};
-  m->brain = std::make_unique<runner::Brain>(policy_, m->owner.boot, node.runner, options_.seed * 131 + static_cast<unsigned>(boot));
-  node.manager = m;
-  node.down = false;
-  store_->register_boot(m->owner);
-  store_->heartbeat(node.runner);
-  trace("node {} starts as {}/{}", node.index, m->owner.runner, m->owner.boot);
-  list_cameras(node, m);
-  wake(node, m);
 }
 
 // ---- faults ----
@@ -69,8 +54,7 @@ void World::kill_runner(Node& node, bool last_will) {
   if (node.down) return;
   auto m = node.manager;
   trace("node {} is killed{}", node.index, last_will ? " and leaves its will" : "");
-  m->alive = false;
-  for (auto& [number, w] : m->workers) w->die();
+  die(*m);
   node.down = true;
   node.in_trouble_until(now_);
   if (last_will) {
@@ -164,7 +148,7 @@ void World::fault() {
         trace("{} is revoked", cameras_[static_cast<size_t>(camera)]);
         store_->revoke(cameras_[static_cast<size_t>(camera)]);
         lease::LeaseRow row = store_->row(cameras_[static_cast<size_t>(camera)]);
-        announce(row.camera, true, row.owner.runner, row.version);
+        announce(row.subject, true, row.owner.runner, row.version);
       }
       break;
     case 10:
@@ -184,7 +168,7 @@ void World::fault() {
       if (faults_.rollouts && node.manager && !node.down) {
         auto m = node.manager;
         trace("node {} gets another worker program", node.index);
-        deliver(m, [this, &node, m] { feed(node, m, runner::BinaryChanged{}); });
+        think(node, m, [m] { m->mind->manager.binary_changed(); });
       }
       break;
     case 13:
@@ -262,15 +246,16 @@ bool World::all_streaming() {
     bool reachable = std::ranges::any_of(nodes_, [&](const auto& n) { return n->reaches[c]; });
     if (reachable && checks_->last_accepted(cameras_[c]) < now_ - 4 * kSecond) return false;
   }
-  // Whoever speaks for a camera has said everything that was kept, and what others kept for it is dropped.
+  // The worker that publishes for a camera has published all that was spooled, and what others spooled for it is
+  // dropped.
   return std::ranges::all_of(nodes_, [](const auto& node) { return node->look->list().empty(); });
 }
 
-// Where everything stands, for whoever reads the trace of a world that does not come to rest.
+// The state of everything, for a person who reads the trace of a world that does not come to rest.
 void World::describe() {
   for (const auto& node : nodes_) {
     if (node->down || !node->manager) continue;
-    for (const runner::CameraView& view : node->manager->brain->summary().cameras)
+    for (const runner::CameraView& view : node->manager->brain().summary().cameras)
       trace("node {} {} phase {} version {:x} worker {} shard {}", node->index, view.camera,
             runner::kCameraPhaseNames[static_cast<size_t>(view.phase)].name, view.version.n, view.worker, view.shard);
     for (const auto& [number, w] : node->manager->workers)
@@ -293,8 +278,8 @@ Outcome World::run() {
     in(lease::kTickEvery, tick);
   };
   tick();
-  // Who cannot reach a camera tries for minutes before he lets go of it (rule 15); after a failover nobody gets a camera
-  // for as long as a lost lease could have lasted (rule 9).
+  // Who cannot reach a camera tries for minutes before he lets go of it; after a failover nobody gets a
+  // camera for as long as a lost lease could have lasted.
   TrueTime limit = (faults_.unreachable ? 300 : faults_.failovers ? 150 : 75) * kSecond;
   TrueTime looked = 0, resting_since = kForever;
   while (!queue_.empty() && !checks_->violation()) {
@@ -306,7 +291,7 @@ Outcome World::run() {
     if (now_ > faults_end_ + 5 * kSecond && now_ > looked + kSecond / 2) {
       looked = now_;
       resting_since = all_streaming() ? std::min(resting_since, now_) : kForever;
-      // A moment is not enough: it has to stay so.
+      // One moment at rest is not enough: the world has to stay at rest.
       if (now_ > resting_since + 10 * kSecond) {
         check_losses();
         break;

@@ -1,8 +1,8 @@
 // World: runners, workers, a network, a store and everything that can go wrong with them, in one thread, from one seed.
 //
-// The runners' brain, the workers' publisher and spool, the ledger, lease time and the buckets are the product's own code;
-// the world around them is made up. First everything is allowed to fail; then the faults stop, and within a bounded time every camera that some
-// runner can reach must be streaming again.
+// The runners' manager with its brain, the workers' publisher and spool, the ledger, lease time and the buckets are the
+// product's own code; the world around them is made up. First everything is allowed to fail; then the faults stop, and
+// within a bounded time every camera that some runner can reach must be streaming again.
 #pragma once
 
 #include "checks.hpp"

@@ -48,7 +48,7 @@ Child::Child(std::string log_path, std::vector<std::string> words, const boost::
   std::string line;
   char c = 0;
   while (::read(output_, &c, 1) == 1 && c != '\n') line += c;
-  // What it prints later is of no interest, but a full pipe would stop it.
+  // The program's later output is of no interest, but a full pipe would stop the program.
   ::fcntl(output_, F_SETPIPE_SZ, 1 << 20);
   if (auto parsed = json::parse_text(line)) ready_ = *parsed;
   EXPECT_TRUE(ready_.is_object()) << words[0] << " said: " << line << "\n" << log();

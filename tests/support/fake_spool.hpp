@@ -14,7 +14,7 @@ namespace weir::test {
 // The disk that processes share; a FakeSpool is one process's view of it.
 struct FakeDisk {
   struct Log {
-    std::deque<CameraEvent> events;
+    std::deque<event::Event> events;
     std::uint64_t first = 0;
     const void* writer = nullptr;
   };
@@ -39,7 +39,7 @@ class FakeSpool final : public Spool {
     at->second.writer = this;
     return SpoolBacklog{at->second.events.size(), at->second.events.back().captured};
   }
-  bool append(const CameraId& camera, const lease::Tenure& tenure, const CameraEvent& event) override {
+  bool append(const CameraId& camera, const lease::Tenure& tenure, const event::Event& event) override {
     auto at = disk_.logs.find({camera, tenure});
     counts_.disk_trouble = disk_.full;
     if (disk_.full || (at != disk_.logs.end() && !free(at->second))) {

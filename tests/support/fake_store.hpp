@@ -33,6 +33,7 @@ struct FakeRows {
   std::map<CameraId, CameraRecord> cameras;
   std::map<RunnerId, Runner> runners;
   std::map<RunnerId, LeaseTime> heartbeats;
+  std::map<SubjectId, StreamRecord> streams;
   std::map<std::int64_t, StoredEvent> events;
   std::map<std::string, std::int64_t> event_ids;  // to their sequence
   std::int64_t last_event = 0, forgotten_to = 0;
@@ -40,10 +41,33 @@ struct FakeRows {
   std::map<std::string, KeyId> key_hashes;
 };
 
-class FakeStore final : public LeaseStore, public Catalog, public EventLog, public Keys {
- public:
-  FakeStore(std::function<WallTime()> clock, LeaseLimits limits = {});
+// Whether it is another tenant's than the asker's; an empty asker asks for all.
+inline bool foreign(const TenantId& asker, const TenantId& owner) { return !asker.empty() && owner != asker; }
 
+template <class T>
+using Async = boost::asio::awaitable<Result<T>>;
+
+// What all its parts share.
+class FakeTables {
+ public:
+  FakeRows& rows() { return rows_; }
+  LeaseTime now() const { return lease::lease_time(rows_.state, clock_()); }
+
+ protected:
+  FakeTables() = default;
+  FakeTables(std::function<WallTime()> clock, LeaseLimits limits) : clock_(std::move(clock)), limits_(limits) {
+    rows_.state.mark = clock_();
+  }
+  lease::Version draw() { return lease::Version::make(rows_.state.epoch, ++rows_.state.counter); }
+  int held_by(const RunnerId& runner) const;
+
+  const std::function<WallTime()> clock_ = {};
+  const LeaseLimits limits_ = {};
+  FakeRows rows_;
+};
+
+class FakeLeases : public LeaseStore, public virtual FakeTables {
+ public:
   // The synchronous half, which the simulator calls.
   lease::Applied apply_now(const lease::Batch& batch);
   bool tick_now();
@@ -54,11 +78,7 @@ class FakeStore final : public LeaseStore, public Catalog, public EventLog, publ
   Result<Nothing> revoke_now(const CameraId& camera);
   void heartbeat_now(const RunnerId& runner, int capacity);
   void add_camera_now(const CameraId& camera, const SiteId& site);
-  FakeRows& rows() { return rows_; }
-  LeaseTime now() const;
 
-  template <class T>
-  using Async = boost::asio::awaitable<Result<T>>;
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
   Async<TickReport> tick() override;
   Async<LeaseView> revoke(CameraId camera, TenantId tenant) override;
@@ -67,6 +87,17 @@ class FakeStore final : public LeaseStore, public Catalog, public EventLog, publ
   Async<std::vector<LeaseView>> list(LeaseFilter filter) override;
   Async<LeaseView> show(CameraId camera, TenantId tenant) override;
   Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
+
+ private:
+  class Access;
+  LeaseView view(const lease::LeaseRow& row) const;
+
+  bool epoch_opened_ = false;
+  bool hold_opened_ = false;
+};
+
+class FakeCatalog : public Catalog, public virtual FakeTables {
+ public:
   Async<Nothing> ping() override;
   Async<Tenant> add_tenant(Tenant tenant) override;
   Async<std::vector<Tenant>> list_tenants(TenantId only, TenantId after, int limit) override;
@@ -90,30 +121,41 @@ class FakeStore final : public LeaseStore, public Catalog, public EventLog, publ
   Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
   Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
   Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
-  Async<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override;
-  Async<Nothing> announce(std::vector<Announcement> announcements) override;
+  Async<StreamRecord> put_stream(StreamRecord stream) override;
+  Async<Nothing> tell_stream(StreamTold told) override;
+  Async<std::vector<StreamRecord>> list_streams(TenantId tenant, SubjectId after, int limit) override;
+  Async<StreamRecord> show_stream(SubjectId id, TenantId tenant) override;
+  Async<Nothing> remove_stream(SubjectId id, TenantId tenant) override;
+
+ private:
+  StreamRecord as_shown(StreamRecord stream) const;
+  void set_assignable(const camera::Config& config, bool assignable);
+  Runner as_shown(const Runner& runner) const;
+};
+
+class FakeEventLog : public EventLog, public virtual FakeTables {
+ public:
+  Async<std::vector<Confirmation>> append(std::vector<event::Event> events, EventSpeaker speaker) override;
+  Async<Nothing> announce(std::vector<event::Event> announcements) override;
   Async<EventPage> read(std::int64_t after, int limit) override;
   Async<EventPlace> newest() override;
   Async<std::int64_t> trim(EventRetention retention, int most) override;
+
+ private:
+  Confirmation append_now(const event::Event& event, const EventSpeaker& speaker);
+};
+
+class FakeKeys : public Keys, public virtual FakeTables {
+ public:
   Async<ApiKey> add_key(ApiKey key, std::string secret_sha256) override;
   Async<std::vector<ApiKey>> list_keys(TenantId tenant, KeyId after, int limit) override;
   Async<Nothing> revoke_key(KeyId id, TenantId tenant) override;
   Async<ApiKey> find_key(std::string secret_sha256) override;
+};
 
- private:
-  class Access;
-  Confirmation append_now(const OutgoingEvent& event, const EventSpeaker& speaker);
-  lease::Version draw() { return lease::Version::make(rows_.state.epoch, ++rows_.state.counter); }
-  void set_assignable(const camera::Config& config, bool assignable);
-  LeaseView view(const lease::LeaseRow& row) const;
-  Runner read(const Runner& runner) const;
-  int held_by(const RunnerId& runner) const;
-
-  const std::function<WallTime()> clock_;
-  const LeaseLimits limits_;
-  bool epoch_opened_ = false;
-  bool hold_opened_ = false;
-  FakeRows rows_;
+class FakeStore final : public FakeLeases, public FakeCatalog, public FakeEventLog, public FakeKeys {
+ public:
+  FakeStore(std::function<WallTime()> clock, LeaseLimits limits = {}) : FakeTables(std::move(clock), limits) {}
 };
 
 }  // namespace weir::test

@@ -31,7 +31,7 @@ constexpr size_t kPieceBytes = 16 << 10;
 
 struct Link {
   explicit Link(tcp::socket from) : client(std::move(from)), server(client.get_executor()) {}
-  // Whoever closes with this sends a reset, and what was not sent is forgotten.
+  // A socket that is closed with this option sends a reset, and what was not sent is thrown away.
   void reset() {
     boost::system::error_code ignored;
     for (tcp::socket* socket : {&client, &server}) {
@@ -52,7 +52,7 @@ struct Link {
 };
 using LinkPtr = std::shared_ptr<Link>;
 
-// A request begins a piece: nobody here sends a second one before the first was answered.
+// A request begins a piece: no client here sends a second one before the first was answered.
 bool asks_for(std::string_view piece, std::string_view path) {
   size_t target = piece.find(' ');
   return target != std::string_view::npos && piece.substr(target + 1).starts_with(path);

@@ -15,7 +15,7 @@ namespace weir::test {
 
 struct Fault {
   bool cut = false;                         // connections are reset, new ones too
-  std::string cut_path = {};                // only those on which somebody asks for what begins with this
+  std::string cut_path = {};                // only connections with a request whose path begins with this
   bool lose_up = false, lose_down = false;  // bytes towards the server, or from it, vanish: both is a black hole
   bool freeze = false;                      // nothing is read from the client any more, and nothing closed
   bool deaf = false;                        // the client's packets vanish below TCP: nothing is acknowledged any more

@@ -227,7 +227,7 @@ void Runner::kill_everything() {
   signal_all(all, SIGKILL);
   if (parent_ > 0) ::waitpid(parent_, nullptr, 0);
   parent_ = -1;
-  // One may just have been started by another.
+  // One of the processes may just have started another.
   eventually(5s, [&] {
     std::vector<int> left = processes();
     std::erase_if(left, ended);

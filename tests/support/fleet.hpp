@@ -1,8 +1,8 @@
 // RunnerFleet: a control plane, simulated cameras, and real `weir runner`s with all their processes.
 //
 // A Runner's processes are found by its state folder, which stands in the command line of parent, manager and workers
-// alike, so that none is forgotten, whoever its parent is by now. Everything ends with the test, also what was stopped.
-// Main thread only.
+// alike, so that none is forgotten, whichever process is its parent by now. All processes end with the test, stopped
+// ones too. Main thread only.
 #pragma once
 
 #include "history.hpp"
@@ -22,7 +22,7 @@ void signal_all(const std::vector<int>& pids, int number);
 // Crashes the camera's thread in this worker, as foreign code does when it meets a stream that it cannot bear. The
 // threads of cameras have their names.
 bool crash_thread(int pid, const std::string& camera);
-// One question, without a token, to whoever answers there.
+// One request, without a token, to the process that answers there.
 Reply get_from(const std::string& url, const std::string& target);
 
 class Runner {
@@ -44,9 +44,10 @@ class Runner {
   std::vector<int> processes() const { return processes_with(folder_); }
   int worker_of(const std::string& camera) const;
 
-  // What it says about itself; empty where it does not answer.
+  // The runner's report about itself; empty where it does not answer.
   boost::json::object state() const;
-  // The same where it must answer, for what is looked at once: a busy machine may take more than one question.
+  // The same where the runner must answer, for a test that looks only once: on a busy machine it may take more than
+  // one request.
   boost::json::object told() const;
   boost::json::object camera(const std::string& camera) const;
   double number(const std::string& camera, std::string_view field) const;

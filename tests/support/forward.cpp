@@ -1,5 +1,6 @@
 #include "forward.hpp"
 
+#include "clip.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
 
@@ -7,17 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
 namespace weir::test {
@@ -25,17 +18,6 @@ namespace weir::test {
 namespace fs = std::filesystem;
 
 namespace {
-
-bool accepts(int port) {
-  int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{.sin_family = AF_INET, .sin_port = htons(static_cast<std::uint16_t>(port)),
-                 .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
-  bool connected = ::connect(probe, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0;
-  ::close(probe);
-  return connected;
-}
-
-void write_text(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
 // What a program prints, to its end.
 std::string output_of(const TempDir& folder, const std::vector<std::string>& words, Duration limit) {
@@ -55,83 +37,6 @@ std::string missing_servers() {
   return "";
 }
 
-// ---- programs ----
-
-Program::Program(std::string log_path, std::vector<std::string> words, std::string input)
-    : log_path_(std::move(log_path)) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  int in[2];
-  EXPECT_EQ(::pipe2(in, O_CLOEXEC), 0);
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int log = ::open(log_path_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    ::dup2(in[0], 0);
-    ::dup2(log, 1);
-    ::dup2(log, 2);
-    ::close_range(3, ~0U, 0);  // sockets of the test itself, which would outlive their end there
-    ::execvp(argv[0], argv.data());
-    ::_exit(127);
-  }
-  EXPECT_EQ(::write(in[1], input.data(), input.size()), static_cast<ssize_t>(input.size()));
-  ::close(in[0]);
-  ::close(in[1]);
-}
-
-Program::~Program() {
-  if (!running()) return;
-  signal(SIGTERM);
-  if (wait(3s) == -1) {
-    signal(SIGCONT);
-    signal(SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-}
-
-void Program::signal(int number) const {
-  if (!status_) ::kill(pid_, number);
-}
-
-bool Program::running() {
-  int status = 0;
-  if (!status_ && ::waitpid(pid_, &status, WNOHANG) == pid_)
-    status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return !status_;
-}
-
-int Program::wait(Duration limit) {
-  eventually(limit, [&] { return !running(); });
-  return status_.value_or(-1);
-}
-
-// ---- clips ----
-
-std::string clip(const std::string& kind) {
-  std::string folder = std::string(WEIR_SOURCE_DIR) + "/build/clips", path = folder + "/" + kind + ".mkv";
-  if (fs::exists(path)) return path;
-  fs::create_directories(folder);
-  bool large = kind == "large";
-  std::vector<std::string> words{
-      "ffmpeg", "-nostdin", "-loglevel", "error", "-y", "-f", "lavfi", "-i",
-      large ? "testsrc=size=1280x720:rate=25,noise=alls=60:allf=t" : "testsrc=size=320x240:rate=25", "-f", "lavfi", "-i",
-      "sine=frequency=440:sample_rate=48000", "-t", "6", "-pix_fmt", "yuv420p", "-g", "25"};
-  auto add = [&](std::vector<std::string> more) { words.insert(words.end(), more.begin(), more.end()); };
-  if (kind == "hevc") add({"-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none"});
-  else if (kind == "bframes") add({"-c:v", "libx264", "-preset", "veryfast", "-bf", "2"});
-  else add({"-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency"});
-  if (large) add({"-b:v", "8M", "-maxrate", "8M", "-bufsize", "8M"});
-  add(kind == "opus" ? std::vector<std::string>{"-c:a", "libopus"} : std::vector<std::string>{"-c:a", "aac"});
-  std::string draft = fmt::format("{}.{}", path, ::getpid());
-  add({"-f", "matroska", draft});
-  TempDir notes;
-  Program encoder(notes.path() + "/log", words);
-  EXPECT_EQ(encoder.wait(60s), 0) << encoder.log();
-  fs::rename(draft, path);
-  return path;
-}
-
 // ---- hubs ----
 
 Hub::Hub(const TempDir& folder, const std::map<std::string, std::string>& streams) {
@@ -147,33 +52,6 @@ Hub::Hub(const TempDir& folder, const std::map<std::string, std::string>& stream
                                        std::vector<std::string>{part("bin/go2rtc"), "-c", path});
   EXPECT_TRUE(eventually(20s, [&] { return accepts(port); })) << program_->log();
   base_ = fmt::format("rtsp://127.0.0.1:{}", port);
-}
-
-bool mediamtx_is_there() { return !part("bin/mediamtx").empty(); }
-
-MediaMtx::MediaMtx(const TempDir& folder, const std::string& certificate) : folder_(folder.path()) {
-  int port = free_port();
-  std::string path = folder.path() + "/mediamtx.yml", tls;
-  if (!certificate.empty()) {
-    int secure = free_port();
-    tls = fmt::format("rtspEncryption: optional\nrtspsAddress: 127.0.0.1:{}\nrtspServerKey: {}\nrtspServerCert: {}\n",
-                      secure, certificate, certificate);
-    secure_base_ = fmt::format("rtsps://127.0.0.1:{}", secure);
-  }
-  write_text(path, fmt::format("logLevel: debug\nrtspAddress: 127.0.0.1:{}\nrtspTransports: [tcp]\n{}rtmp: no\nhls: no\n"
-                               "webrtc: no\nsrt: no\nmoq: no\napi: no\npaths:\n  all_others:\n", port, tls));
-  program_ = std::make_unique<Program>(folder.path() + "/mediamtx.log",
-                                       std::vector<std::string>{part("bin/mediamtx"), path});
-  EXPECT_TRUE(eventually(20s, [&] { return accepts(port); })) << program_->log();
-  base_ = fmt::format("rtsp://127.0.0.1:{}", port);
-}
-
-std::unique_ptr<Program> MediaMtx::publish(const std::string& id, const std::string& kind) const {
-  return std::make_unique<Program>(
-      folder_ + "/publisher.log",
-      std::vector<std::string>{"ffmpeg", "-nostdin", "-loglevel", "error", "-re", "-stream_loop", "-1", "-i", clip(kind),
-                               "-c", "copy", "-f", "rtsp", "-rtsp_transport", "tcp",
-                               fmt::format("{}/live/{}/out", base_, id)});
 }
 
 // ---- the RTMP server ----
@@ -224,20 +102,33 @@ std::string RtmpServer::url(const std::string& app, const std::string& key) cons
   return fmt::format("rtmp://127.0.0.1:{}/{}/{}", port_, app, key);
 }
 
-RtmpServer::Seen RtmpServer::watch(const std::string& key, int seconds) const {
+namespace {
+std::string counted(const std::string& url, int seconds) {
   TempDir folder;
+  std::vector<std::string> words{"ffprobe", "-v", "error", "-count_frames", "-read_intervals",
+                                 fmt::format("%+{}", seconds), "-show_entries", "stream=codec_name,nb_read_frames", "-of",
+                                 "csv=p=0"};
+  if (url.starts_with("rtsp")) words.insert(words.end(), {"-rtsp_transport", "tcp"});
+  words.push_back(url);
+  return output_of(folder, words, 40s);
+}
+}  // namespace
+
+std::map<std::string, int> frames_at(const std::string& url, int seconds) {
+  std::map<std::string, int> frames;
+  std::istringstream lines(counted(url, seconds));
+  for (std::string line; std::getline(lines, line);)
+    if (size_t comma = line.find(','); comma != std::string::npos)
+      frames[line.substr(0, comma)] = std::atoi(line.c_str() + comma + 1);
+  return frames;
+}
+
+RtmpServer::Seen RtmpServer::watch(const std::string& key, int seconds) const {
   Seen seen;
-  seen.text = output_of(folder,
-                        {"ffprobe", "-v", "error", "-count_frames", "-read_intervals", fmt::format("%+{}", seconds),
-                         "-show_entries", "stream=codec_name,nb_read_frames", "-of", "csv=p=0", url("live", key)},
-                        40s);
-  std::istringstream lines(seen.text);
-  for (std::string line; std::getline(lines, line);) {
-    size_t comma = line.find(',');
-    int frames = comma == std::string::npos ? 0 : std::atoi(line.c_str() + comma + 1);
-    if (line.starts_with("h264,")) seen.video = frames;
-    if (line.starts_with("aac,")) seen.audio = frames;
-  }
+  auto frames = frames_at(url("live", key), seconds);
+  seen.video = frames["h264"];
+  seen.audio = frames["aac"];
+  for (const auto& [codec, count] : frames) seen.text += fmt::format("{},{}\n", codec, count);
   return seen;
 }
 
@@ -270,8 +161,26 @@ boost::json::object settings_of(const TempDir& folder, const std::string& hub, c
 
 ForwarderProcess::ForwarderProcess(const TempDir& folder, const std::string& hub, const std::string& destination,
                                    boost::json::object more)
-    : child_(fmt::format("{}/egress-{}.stderr", folder.path(), free_port()), {WEIR_EGRESS, "--config", "/dev/fd/3"},
-             settings_of(folder, hub, destination, std::move(more))) {}
+    : ForwardingProcess(fmt::format("{}/egress-{}.stderr", folder.path(), free_port()),
+                        {WEIR_EGRESS, "--config", "/dev/fd/3"}, settings_of(folder, hub, destination, std::move(more))) {}
+
+namespace {
+boost::json::object stream_settings(const TempDir& folder, const std::string& hub, boost::json::object more) {
+  boost::json::object all{{"stream_id", "s1"},           {"run_id", "run-1"},
+                          {"instance_id", "instance-1"}, {"mediamtx_rtsp_base", hub},
+                          {"stream_mode", "passthrough"}, {"log_dir", folder.path() + "/logs"}};
+  for (auto& [name, value] : more) all[name] = value;
+  return all;
+}
+}  // namespace
+
+StreamProcess::StreamProcess(const TempDir& folder, const std::string& hub, boost::json::object more)
+    : ForwardingProcess(fmt::format("{}/stream-{}.stderr", folder.path(), free_port()),
+                        {WEIR_WORKER, "stream", "--config", "/dev/fd/3"}, stream_settings(folder, hub, std::move(more))) {}
+
+bool StreamProcess::forwarding(Duration limit) const {
+  return eventually(limit, [&] { return metric("weir_stream_worker_forwarding") == 1; });
+}
 
 std::vector<boost::json::object> json_lines(const std::string& text) {
   std::vector<boost::json::object> found;
@@ -281,29 +190,29 @@ std::vector<boost::json::object> json_lines(const std::string& text) {
   return found;
 }
 
-std::vector<boost::json::object> ForwarderProcess::events(std::string_view event) const {
+std::vector<boost::json::object> ForwardingProcess::events(std::string_view event) const {
   std::vector<boost::json::object> found;
   for (boost::json::object& line : json_lines(child_.log()))
     if (line["event"] == boost::json::value(event)) found.push_back(std::move(line));
   return found;
 }
 
-bool ForwarderProcess::said(std::string_view event, Duration limit) const {
+bool ForwardingProcess::said(std::string_view event, Duration limit) const {
   return eventually(limit, [&] { return !events(event).empty(); });
 }
 
-std::string ForwarderProcess::last(std::string_view event, std::string_view field) const {
+std::string ForwardingProcess::last(std::string_view event, std::string_view field) const {
   auto all = events(event);
   const boost::json::value* value = all.empty() ? nullptr : all.back().if_contains(field);
   if (value == nullptr) return "";
   return value->is_string() ? std::string(value->get_string()) : json::to_text(*value);
 }
 
-double ForwarderProcess::metric(const std::string& name) const {
+double ForwardingProcess::metric(const std::string& name) const {
   std::istringstream lines(child_.get("/metrics").text);
   double sum = -1;
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with(name + "{")) sum = std::max(sum, 0.0) + std::atof(line.c_str() + line.rfind(' '));
+    if (line.starts_with(name + "{") || line.starts_with(name + " ")) sum = std::max(sum, 0.0) + std::atof(line.c_str() + line.rfind(' '));
   return sum;
 }
 

@@ -30,7 +30,8 @@ class History {
   void add(Accepted event) { events_.push_back(std::move(event)); }
   const std::vector<Accepted>& events() const { return events_; }
 
-  // Accepted versions of a camera never fall, capture times of two versions never overlap, no event came twice.
+  // Accepted versions of a camera never fall, capture times of two versions' detections never overlap, no event came
+  // twice.
   void expect_one_voice() const;
   // When the bus first took it that the camera streams under a version above this one: a worker that stood by knew
   // earlier, and was not heard.

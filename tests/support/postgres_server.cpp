@@ -52,7 +52,7 @@ struct Ran {
   int code;
   std::string output;
 };
-// Root is whom PostgreSQL refuses.
+// PostgreSQL refuses to run as root.
 std::string as_postgres(const std::string& command) {
   return ::geteuid() == 0 ? "cd /tmp && runuser -u postgres -- " + command : command;
 }
@@ -83,8 +83,9 @@ Result<PostgresServer*> PostgresServer::shared() {
   return the->get();
 }
 
-// A process of nobody's stops the server when its input ends, which it does with this test, however that ends: a test
-// that takes too long is killed with all its children. One that is just starting cannot be stopped yet.
+// A process that is not a child of this test stops the server when its input ends, which happens when the test ends,
+// however it ends: a test that takes too long is killed with all its children. A server that is just starting cannot
+// be stopped yet, so the script tries again.
 void PostgresServer::guard() {
   if (guard_ != nullptr) return;
   std::string script = fmt::format("cat; for try in 1 2 3 4 5; do [ -d {0}/data ] || break; ({1}) && break; sleep 1; done;"

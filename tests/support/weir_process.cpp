@@ -59,7 +59,7 @@ void WeirProcess::start() {
     ::_exit(127);
   }
   ::close(out[1]);
-  // The first line says where it listens; the end of the file that it could not.
+  // The first line says where the control plane listens; an end of file instead says that it could not start.
   std::string line;
   char c = 0;
   while (::read(out[0], &c, 1) == 1 && c != '\n') line += c;

@@ -60,7 +60,7 @@ TEST(Address, EveryAddressOfAName_IsJudged_WhosesoeverTurnItIs) {
   EXPECT_EQ(literal_of("rtsp://nothing.test/x", {}), "DNS_FAILED");
 }
 
-// Nobody listens there: the dial itself says so.
+// Nothing listens at the port: the dial itself says so.
 TEST(Address, DialThatIsRefused_GivesTheTurnToTheNext) {
   int port = testing::ScriptedCamera([](testing::Dial&) {}).port();  // gone already
   for (std::string host : {"rtsp://127.0.0.1", "http://127.0.0.2"}) {

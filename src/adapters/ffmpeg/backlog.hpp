@@ -1,8 +1,9 @@
 // Backlog: how long a picture lay between the camera and a reader that cannot keep up.
 //
-// It lies in the buffers of the connection, where nobody sees it. But as long as the reader never had to wait, they
-// were never empty: by as much as its clock ran ahead of the stream's time since then, the reader is behind. Every wait
-// starts this anew, so that a camera whose timestamps run slow does not look like a backlog. One thread only.
+// The picture lies in the buffers of the connection, where it cannot be seen. But as long as the reader never had to
+// wait, the buffers were never empty: by as much as its clock ran ahead of the stream's time since then, the reader
+// is behind. Every wait starts the comparison anew, so that a camera whose timestamps run slow does not look like a
+// backlog. One thread only.
 #pragma once
 
 #include "weir/base/time.hpp"

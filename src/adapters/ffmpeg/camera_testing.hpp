@@ -53,7 +53,7 @@ class Dial {
     return send(fmt::format("RTSP/1.0 {}\r\nCSeq: {}\r\n{}Content-Length: {}\r\n\r\n{}", status, number, headers,
                             body.size(), body));
   }
-  // Until the other side goes away.
+  // Holds the connection until the other side goes away.
   void hold() {
     for (char c[256]; recv(fd_, c, sizeof c, 0) > 0;) {
     }

@@ -1,9 +1,10 @@
 // CaptureClock: when a connection's pictures were taken, by one clock for as long as that can be.
 //
-// A camera may say when it took a picture; whether its clock is right shows only against ours. It is believed from when
-// it is off by little, so that every connection to a camera decides alike, until it is off by far more: the pictures of
-// a slow network are late, and no clock near one bound goes in and out. Else a picture was taken when it arrived.
-// In the order of presentation the time never falls, unless our own clock was set back. One thread only.
+// A camera may say when it took a picture; whether its clock is right shows only against ours. The camera's clock is
+// believed once it differs little, so that every connection to a camera decides alike, until it differs by far more:
+// a slow network delays pictures, and a clock near one bound must not be believed and disbelieved in turn. Otherwise
+// a picture counts as taken when it arrived. In the order of presentation the time never falls, unless our own clock
+// was set back. One thread only.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -19,7 +20,7 @@ class CaptureClock {
   WallTime at(std::optional<WallTime> said, WallTime now, Duration stream_time) {
     believed_ = said && std::chrono::abs(*said - now) <= (believed_ ? kDisbelieved : kBelieved);
     WallTime best = believed_ ? std::min(*said, now) : now;
-    // It came after one that is shown later, and was taken before that.
+    // This picture came after one that is shown later, and was taken before that one.
     if (stream_time < stream_time_) return std::max(before_, latest_ - (stream_time_ - stream_time));
     stream_time_ = stream_time;
     before_ = latest_ > now + kSetBack ? best : latest_;

@@ -130,7 +130,7 @@ Result<AvPtr<AVCodecContext>> open_encoder(const Encoder& kind, const ClipConfig
   return encoder;
 }
 
-// An open file; what was written to it counts when `finish` has said so.
+// An open file; it is complete when `finish` has succeeded.
 class Writer {
  public:
   ~Writer() {

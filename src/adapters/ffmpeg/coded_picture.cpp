@@ -1,5 +1,7 @@
 #include "coded_picture.hpp"
 
+#include "wire/keyframe.hpp"
+
 #include <span>
 #include <vector>
 
@@ -68,8 +70,9 @@ int length_bytes_of(const AVCodecParameters& parameters) {
 
 bool starts_alone(const AVPacket& packet, const AVCodecParameters& parameters) {
   bool flagged = (packet.flags & AV_PKT_FLAG_KEY) != 0;
-  if (parameters.codec_id != AV_CODEC_ID_H264 && parameters.codec_id != AV_CODEC_ID_HEVC) return flagged;
   Bytes rest(packet.data, static_cast<size_t>(packet.size));
+  if (parameters.codec_id != AV_CODEC_ID_H264 && parameters.codec_id != AV_CODEC_ID_HEVC)
+    return key_by_payload(parameters.codec_id, rest).value_or(flagged);
   int length_bytes = length_bytes_of(parameters);
   bool recovery_point = false;
   while (!rest.empty()) {

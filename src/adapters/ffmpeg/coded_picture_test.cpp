@@ -75,5 +75,18 @@ TEST(CodedPicture, PictureTiming_MakesNoKeyOfAPPicture) {
     }
 }
 
+// FFmpeg's reader of RTP does not mark them.
+TEST(CodedPicture, Vp9_IsToldByItsOwnHeader_NotByTheFlag) {
+  AVCodecParameters* vp9 = avcodec_parameters_alloc();
+  vp9->codec_id = AV_CODEC_ID_VP9;
+  for (auto [first, key] : {std::pair{0x82, true}, {0x86, false}}) {
+    AvPtr<AVPacket> packet = owned(av_packet_alloc());
+    ASSERT_GE(av_new_packet(packet.get(), 4), 0);
+    packet->data[0] = static_cast<std::uint8_t>(first);
+    EXPECT_EQ(starts_alone(*packet, *vp9), key) << first;
+  }
+  avcodec_parameters_free(&vp9);
+}
+
 }  // namespace
 }  // namespace weir::ffmpeg

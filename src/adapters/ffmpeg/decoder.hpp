@@ -1,9 +1,9 @@
 // Decoder: coded pictures in, pictures out, in the order of presentation and each with the identity of its own packet.
 //
-// Damage is expected and no error by itself. What counts is hunger: packets go in and no picture comes out. Before the
-// first key packet that is normal for as long as a keyframe interval lasts: what refers to pictures that were never
-// seen is not shown. A stream that still has none after that refreshes itself piecewise, and its pictures are taken as
-// they are. One thread only.
+// Damage is expected and no error by itself. What counts is hunger: the time for which packets go in and no picture
+// comes out. Before the first key packet that is normal for as long as a keyframe interval lasts: what refers to
+// pictures that were never seen is not shown. A stream that still has none after that refreshes itself piecewise, and
+// its pictures are taken as they are. One thread only.
 #pragma once
 
 #include "wire/av.hpp"
@@ -23,7 +23,7 @@ class Decoder {
   Result<PicturePtr> decode_alone(const CodedPicture& packet);
   void restart();
 
-  // As of the last picture; 0 where unknown.
+  // The size of the last picture; 0 where unknown.
   int width() const { return context_->width; }
   int height() const { return context_->height; }
   double fps() const { return context_->framerate.den > 0 ? av_q2d(context_->framerate) : 0; }
@@ -38,7 +38,7 @@ class Decoder {
   struct Hunger {
     std::optional<Duration> since = {};
     int packets = 0;
-    // How long it has lasted, this packet included.
+    // How long the hunger has lasted, this packet included.
     Duration feel(Duration now);
   };
 

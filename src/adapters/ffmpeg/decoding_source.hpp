@@ -1,4 +1,4 @@
-// DecodingSource: what every source of this folder shares: its watch, its ear for FFmpeg's log, its decoder, and the
+// DecodingSource: what every source of this folder shares: its Watch, its LogTap, its decoder, and the
 // counting and stamping of packets. A subclass opens, fetches and closes.
 // Belongs to one thread; `interrupt` may come from any.
 #pragma once
@@ -35,7 +35,7 @@ class DecodingSource : public VideoSource {
     std::optional<Instant> received = {};    // where it was not just now
     bool waited = true;                      // it was not there yet when it was asked for
   };
-  // Until there is a connection; names the codec, the peer and what else is known before the first picture.
+  // Returns when there is a connection; names the codec, the peer and what else is known before the first picture.
   virtual Result<StreamFacts> connect() = 0;
   // The next coded picture.
   virtual Result<Fetched> fetch() = 0;

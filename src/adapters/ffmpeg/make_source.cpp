@@ -8,7 +8,7 @@ namespace weir::ffmpeg {
 Result<std::unique_ptr<VideoSource>> make_source(const SourceConfig& config) {
   auto refused = [](std::string why) { return stream_failure(restart::StreamErrorCode::url_refused, std::move(why)); };
   auto url = boost::urls::parse_uri(config.url.reveal());
-  if (!url) return refused("the camera's URL is not one");
+  if (!url) return refused("the camera's URL cannot be read as a URL");
   std::string scheme = scheme_of(*url);
   if (scheme == "rtsps" && config.tls_verify)
     return refused("certificates cannot be verified over rtsps; switch the verification off for this camera");

@@ -64,7 +64,7 @@ Status StreamSource::open_camera(StreamFacts& facts) {
 
 Status StreamSource::open_file() {
   auto url = boost::urls::parse_uri(config_.url.reveal());
-  if (!url) return stream_failure(StreamErrorCode::url_refused, "the file's URL is not one");
+  if (!url) return stream_failure(StreamErrorCode::url_refused, "the file's URL cannot be read as a URL");
   AvOptions options;
   options.set("protocol_whitelist", "file");
   options.set("format_whitelist", kFileFormats);

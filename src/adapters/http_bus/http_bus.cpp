@@ -8,7 +8,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::string item_text(const OutgoingEvent& event) {
+std::string item_text(const event::Event& event) {
   auto quoted = [](const std::string& text) { return json::to_text(json::value(text)); };
   std::string out = fmt::format(R"({{"topic":{},"routing_key":{},"event_id":{},)", quoted(event.topic),
                                 quoted(event.routing_key), quoted(event.event_id));
@@ -18,9 +18,9 @@ std::string item_text(const OutgoingEvent& event) {
   return out + "\"payload\":" + event.payload + "}";
 }
 
-std::optional<Instant> earliest_deadline(std::span<const OutgoingEvent> events) {
+std::optional<Instant> earliest_deadline(std::span<const event::Event> events) {
   std::optional<Instant> earliest;
-  for (const OutgoingEvent& event : events)
+  for (const event::Event& event : events)
     if (event.stamp) earliest = earliest ? std::min(*earliest, event.stamp->deadline) : event.stamp->deadline;
   return earliest;
 }
@@ -30,7 +30,7 @@ Error bad_answer() {
 }
 
 // The answers must be those of exactly the events that were sent, in their order.
-Status read_answers(const std::string& body, std::span<const OutgoingEvent> events, std::vector<Confirmation>& out) {
+Status read_answers(const std::string& body, std::span<const event::Event> events, std::vector<Confirmation>& out) {
   auto parsed = json::parse_text(body);
   const json::value* items = parsed && parsed->is_object() ? parsed->get_object().if_contains("items") : nullptr;
   if (items == nullptr || !items->is_array() || items->get_array().size() != events.size()) return bad_answer();
@@ -53,7 +53,7 @@ Result<DeliveredEvent> read_delivered(const net::StreamedEvent& event) {
   const json::value* key = data != nullptr ? data->if_contains("routing_key") : nullptr;
   const json::value* payload = data != nullptr ? data->if_contains("payload") : nullptr;
   if (key == nullptr || !key->is_string() || payload == nullptr) return bad_answer();
-  return DeliveredEvent{event.id, event.event, std::string(key->get_string()), json::to_text(*payload)};
+  return DeliveredEvent{{event.event, std::string(key->get_string()), {}, json::to_text(*payload)}, event.id};
 }
 
 Error stream_error(const std::string& data) {
@@ -68,8 +68,8 @@ Error stream_error(const std::string& data) {
   return error;
 }
 
-// What a proxy or a stranger says of the request it says of no event: it is asked again later. But where the request is
-// too large for somebody on the way, a smaller one may pass.
+// A refusal by a proxy, or by another server, says nothing about the events: they are sent again later. But where the
+// request is too large for a proxy on the way, a smaller one may pass.
 Error refusal(const net::ClientResponse& response) {
   Error error = net::response_error(response);
   bool in_our_words = error.reason != fmt::format("http_{}", response.status);
@@ -84,7 +84,7 @@ Result<std::unique_ptr<HttpBus>> HttpBus::create(asio::io_context& io, Config co
   return std::unique_ptr<HttpBus>(new HttpBus(std::move(config), std::move(client)));
 }
 
-asio::awaitable<Status> HttpBus::send(std::span<const OutgoingEvent> events, std::string body,
+asio::awaitable<Status> HttpBus::send(std::span<const event::Event> events, std::string body,
                                       std::vector<Confirmation>& answers) {
   net::ClientRequest request;
   request.method = net::Method::post;
@@ -104,7 +104,7 @@ asio::awaitable<Status> HttpBus::send(std::span<const OutgoingEvent> events, std
   co_return read;
 }
 
-asio::awaitable<Result<std::vector<Confirmation>>> HttpBus::publish(std::vector<OutgoingEvent> events) {
+asio::awaitable<Result<std::vector<Confirmation>>> HttpBus::publish(std::vector<event::Event> events) {
   std::vector<Confirmation> answers;
   answers.reserve(events.size());
   for (size_t begin = 0; begin < events.size();) {

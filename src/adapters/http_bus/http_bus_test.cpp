@@ -14,11 +14,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-OutgoingEvent event_of(int n, size_t bytes = 10, Instant deadline = Instant::max()) {
+event::Event event_of(int n, size_t bytes = 10, Instant deadline = Instant::max()) {
   std::string id = fmt::format("e{}", n);
-  return {std::string(kDetectionsTopic), "detections.t.s.c", id,
-          fmt::format(R"({{"event_id":"{}","fill":"{}"}})", id, std::string(bytes, 'x')),
-          EventStamp{CameraId::trusted("c"), {7}, deadline}};
+  return {.topic = std::string(event::kDetectionsTopic),
+          .routing_key = "detections.t.s.c",
+          .event_id = id,
+          .payload = fmt::format(R"({{"event_id":"{}","fill":"{}"}})", id, std::string(bytes, 'x')),
+          .stamp = event::Stamp{CameraId::trusted("c"), {7}, deadline}};
 }
 
 // A control plane that answers what the test says.
@@ -87,7 +89,7 @@ class Bus : public testing::Test {
 };
 
 TEST_F(Bus, ABatch_IsSplitByBytesAndByCount_InOrder) {
-  std::vector<OutgoingEvent> events;
+  std::vector<event::Event> events;
   for (int i = 0; i < 50; ++i) events.push_back(event_of(i));
   for (int i = 50; i < 54; ++i) events.push_back(event_of(i, 3000));
   auto answers = finish(bus_->publish(events));

@@ -128,7 +128,7 @@ class Plane : public testing::Test {
   asio::awaitable<Result<std::vector<lease::Answer>>> renewal() {
     lease::Owner owner{RunnerId::trusted("r"), BootId::trusted("b")};
     lease::Batch batch{.operation = lease::Operation::renew, .owner = owner, .ttl = 9s};
-    batch.asks.push_back({.camera = CameraId::trusted("c"), .version = lease::Version{7}});
+    batch.asks.push_back({.subject = CameraId::trusted("c"), .version = lease::Version{7}});
     return plane_->apply(std::move(batch));
   }
   bool renewed() { return bool(finish(renewal())); }
@@ -156,7 +156,7 @@ class Plane : public testing::Test {
   std::unique_ptr<HttpPlane> plane_;
 };
 
-// ---- rule 4: unknown is asked again at the next address ----
+// ---- "Lost is only a typed answer": unknown is asked again at the next address ----
 
 TEST_F(Plane, LeaseAnswerThatSaysNothing_IsAskedAgainAtTheNextAddress) {
   std::vector<Site::Answer> answers;
@@ -256,7 +256,7 @@ TEST_F(Plane, TokensOfASite_AreRead_AndWhoMayNotSeeThem_IsToldSo) {
   first_.budget = [](net::Request&) { return Response::json(json::object{{"tokens", "many"}}); };
   EXPECT_EQ(tokens(), -1);
   EXPECT_EQ(tokens(), 2.5) << "the next address knows";
-  // As control planes did before runners asked.
+  // As control planes answered before runners asked for this list.
   second_.budget = [](net::Request&) { return Response::failure({Errc::forbidden, "role", "not for runners"}); };
   int before = first_.asked;
   EXPECT_EQ(tokens(), -1);

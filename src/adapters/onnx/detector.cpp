@@ -5,6 +5,8 @@
 #include "session.hpp"
 #include "yolo.hpp"
 
+#include "weir/base/plain_file.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -161,8 +163,8 @@ Result<std::string> OnnxDetector::metadata(const char* key) const {
 
 Status OnnxDetector::read_labels_of(const std::string& labels_file) {
   if (!labels_file.empty()) {
-    TRY(labels, read_labels(labels_file));
-    labels_ = std::move(labels);
+    TRY(text, for_model(read_plain_file(labels_file, kLabelsBytesMax)));
+    labels_ = split_labels(text);
   } else {
     TRY(names, metadata("names"));
     labels_ = parse_names(names);
@@ -229,7 +231,7 @@ Result<std::vector<std::vector<Detection>>> OnnxDetector::detect(std::span<const
 }  // namespace
 
 Result<std::unique_ptr<Detector>> make(const ModelFiles& files, int threads) {
-  TRY(bytes, read_model(files.model));
+  TRY(bytes, for_model(read_plain_file(files.model, kModelBytesMax)));
   TRY(runtime, Runtime::of(files.library));
   auto detector = std::make_unique<OnnxDetector>(*runtime);
   if (Status opened = detector->open(bytes, threads, files.labels); !opened)

@@ -2,6 +2,8 @@
 
 #include "yolo.hpp"
 
+#include "weir/base/plain_file.hpp"
+
 #include <fmt/format.h>
 
 namespace weir::onnx {
@@ -67,8 +69,11 @@ std::vector<std::string> packed_names(std::string_view model) {
 }
 
 Result<std::vector<std::string>> labels_of(const ModelFiles& files) {
-  if (!files.labels.empty()) return read_labels(files.labels);
-  TRY(bytes, read_model(files.model));
+  if (!files.labels.empty()) {
+    TRY(text, for_model(read_plain_file(files.labels, kLabelsBytesMax)));
+    return split_labels(text);
+  }
+  TRY(bytes, for_model(read_plain_file(files.model, kModelBytesMax)));
   auto names = packed_names(bytes);
   if (names.empty())
     return model_failure(fmt::format("{} carries no names: what it can say is not known", files.model));

@@ -2,6 +2,8 @@
 
 #include "runtime.hpp"
 
+#include "weir/base/shared_library.hpp"
+
 #include <fmt/format.h>
 
 #include <map>
@@ -25,8 +27,8 @@ Status Runtime::check(OrtStatus* status) const {
 }
 
 Result<const Runtime*> Runtime::load(const std::string& path) {
-  TRY(library, load_library(path));
-  TRY(entry, find_symbol(library, "OrtGetApiBase"));
+  TRY(library, for_model(load_library(path)));
+  TRY(entry, for_model(find_symbol(library, "OrtGetApiBase")));
   const OrtApiBase* base = reinterpret_cast<decltype(&OrtGetApiBase)>(entry)();
   auto runtime = std::make_unique<Runtime>();
   // A library older than the header says no, and complains on stderr, to every version that it does not know.

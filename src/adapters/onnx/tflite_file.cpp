@@ -46,7 +46,7 @@ struct Code {
 
 Error damaged(std::string_view what) { return model_failure(fmt::format("it is damaged: {}", what)); }
 
-// 0: of a type that nobody here asks for.
+// 0: of a type that this folder does not use.
 size_t bytes_of(TensorType type) {
   switch (type) {
     case TensorType::float32:

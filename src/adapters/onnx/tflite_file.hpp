@@ -12,7 +12,7 @@
 
 namespace weir::onnx {
 
-// The format's own numbers for the types and operators that somebody here asks for.
+// The format's own numbers for the types and operators that this folder uses.
 enum class TensorType : std::int8_t { float32 = 0, int32 = 2, uint8 = 3, int8 = 9 };
 enum class Op : std::int32_t {
   add = 0,

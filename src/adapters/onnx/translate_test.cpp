@@ -3,6 +3,7 @@
 #include "rgb_picture.hpp"
 #include "tflite_file.hpp"
 
+#include "weir/base/plain_file.hpp"
 #include "weir/ports/model_files.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ class Translate : public ::testing::Test {
   void SetUp() override {
     std::string path = testing::part("models/efficientdet-lite0.tflite");
     if (path.empty()) GTEST_SKIP() << "the model was not fetched";
-    model_ = *read_model(path);
+    model_ = *read_plain_file(path, kModelBytesMax);
   }
   std::string failure() const {
     auto made = translate(model_);

@@ -2,6 +2,7 @@
 
 #include "rgb_picture.hpp"
 
+#include "weir/base/plain_file.hpp"
 #include "weir/ports/model_files.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ class Translated : public ::testing::Test {
  protected:
   void SetUp() override {
     if (library_.empty() || path_.empty()) GTEST_SKIP() << "ONNX Runtime or the model was not fetched";
-    bytes_ = *read_model(path_);
+    bytes_ = *read_plain_file(path_, kModelBytesMax);
   }
   Result<std::unique_ptr<Detector>> detector() { return make_translated(library_, bytes_, {"person"}); }
   std::string failure(const std::string& library) {

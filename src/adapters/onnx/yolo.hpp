@@ -28,7 +28,7 @@ struct Layout {
 
 // The output's shape without its batch. A model looks at every cell of grids that are 8, 16 and 32 (some also 64)
 // pixels wide: G cells in all. [4+C,G] is v8; [3G,5+C] is v5, which has three anchors a cell; [G,5+C] is x, which has
-// none. Anything else, such as a model that has already merged its boxes, is nothing known.
+// none. Anything else, such as a model that has already merged its boxes, is not recognised.
 std::optional<Layout> recognise(int width, int height, std::span<const std::int64_t> shape);
 
 // Where a region of the picture comes to stand in the input.

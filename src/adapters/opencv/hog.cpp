@@ -2,6 +2,8 @@
 
 #include "hog_module.hpp"
 
+#include "weir/base/shared_library.hpp"
+
 #include <cmath>
 
 namespace weir::opencv {
@@ -53,8 +55,8 @@ class HogDetector final : public Detector {
 }  // namespace
 
 Result<std::unique_ptr<Detector>> make_hog(const ModelFiles& files) {
-  TRY(library, load_library(files.library));
-  TRY(people, find_symbol(library, "weir_hog_people"));
+  TRY(library, for_model(load_library(files.library)));
+  TRY(people, for_model(find_symbol(library, "weir_hog_people")));
   return std::unique_ptr<Detector>(std::make_unique<HogDetector>(reinterpret_cast<WeirHogPeople>(people)));
 }
 

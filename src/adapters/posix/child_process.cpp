@@ -1,5 +1,7 @@
 #include "weir/posix/child_process.hpp"
 
+#include "launch.hpp"
+
 #include "weir/posix/machine.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -9,16 +11,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 
 namespace weir::posix {
@@ -29,37 +25,6 @@ namespace {
 
 constexpr size_t kLineBytesMax = 1 << 20;
 constexpr const char* kSelf = "/proc/self/exe";
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
-Error cannot(std::string_view what, const std::string& program) {
-  return Error{Errc::unavailable, "child", fmt::format("cannot {} {}: {}", what, program, std::strerror(errno))};
-}
-
-Result<Descriptor> document_file(const Secret& document, const std::string& program) {
-  Descriptor file(::memfd_create("document", MFD_CLOEXEC));
-  const std::string& text = document.reveal();
-  if (file.get() < 0 || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      ::lseek(file.get(), 0, SEEK_SET) != 0)
-    return cannot("hand the configuration to", program);
-  return file;
-}
 
 class ChildProcess final : public Child {
  public:
@@ -100,73 +65,21 @@ std::string helper_path(std::string_view name) {
   return (std::filesystem::read_symlink(kSelf, unknown).parent_path() / fmt::format("weir-{}", name)).string();
 }
 
-namespace {
-std::vector<char*> environment_without(const std::vector<std::string>& names) {
-  std::vector<char*> kept;
-  for (char** each = environ; *each != nullptr; ++each) {
-    std::string_view name(*each);
-    name = name.substr(0, name.find('='));
-    if (std::ranges::find(names, name) == names.end()) kept.push_back(*each);
-  }
-  kept.push_back(nullptr);
-  return kept;
-}
-}  // namespace
-
-Result<std::unique_ptr<Child>> PosixHost::start(const Program& wanted) {
-  const std::string& program = wanted.path;
-  const Secret& document = wanted.document;
-  std::vector<std::string> arguments = wanted.arguments;
+Result<std::unique_ptr<Child>> PosixHost::start(const Program& program) {
   int in[2], out[2];
-  if (::pipe2(in, O_CLOEXEC) != 0) return cannot("make a pipe for", program);
+  if (::pipe2(in, O_CLOEXEC) != 0) return cannot("make a pipe for", program.path);
   Descriptor child_in(in[0]), lifeline(in[1]);
-  if (::pipe2(out, O_CLOEXEC) != 0) return cannot("make a pipe for", program);
+  if (::pipe2(out, O_CLOEXEC) != 0) return cannot("make a pipe for", program.path);
   Descriptor output(out[0]), child_out(out[1]);
-  Descriptor file;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, child_in.get(), 0);
-  posix_spawn_file_actions_adddup2(&actions, child_out.get(), 1);
-  if (!document.empty()) {
-    TRY(made, document_file(document, program));
-    file = std::move(made);
-    posix_spawn_file_actions_adddup2(&actions, file.get(), 3);
-  }
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  for (int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGALRM}) sigaddset(&defaults, signal);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  std::vector<char*> inherited = environment_without(wanted.unset);
-  pid_t pid = 0;
-  errno = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), inherited.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
-  if (errno != 0) return cannot("start", program);
-  if (wanted.nice > 0) ::setpriority(PRIO_PROCESS, static_cast<id_t>(pid), wanted.nice);
-  int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (pidfd < 0) {
-    Error failed = cannot("watch", program);
-    ::kill(-pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-    return failed;
-  }
-  std::unique_ptr<Child> child = std::make_unique<ChildProcess>(io_, pid, pidfd, lifeline.release(), output.release());
-  return child;
+  TRY(launched, launch(program, {.in = child_in.get(), .out = child_out.get()}, Kin::child));
+  return std::unique_ptr<Child>(std::make_unique<ChildProcess>(io_, launched.pid, launched.watch.release(),
+                                                               lifeline.release(), output.release()));
 }
 
 ChildProcess::~ChildProcess() {
   if (status_) return;
   ::kill(-pid_, SIGKILL);
-  // One that the kernel holds is left to whoever inherits it.
+  // A child that the kernel holds is left to the process that inherits it.
   pollfd ended{.fd = pidfd_.native_handle(), .events = POLLIN, .revents = 0};
   ::poll(&ended, 1, 2000);
   reap();

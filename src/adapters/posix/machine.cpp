@@ -72,8 +72,8 @@ double allowed_processors() {
   return static_cast<double>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-// Its control group's folder and those above it, each of which may have a bound. (The first version's groups have
-// theirs below a folder a kind.)
+// The folder of this process's control group and those above it, each of which may have a bound. (Version 1 of
+// control groups has a folder for each kind of bound.)
 std::vector<std::filesystem::path> control_groups(const std::string& kind) {
   const std::filesystem::path root = "/sys/fs/cgroup";
   std::ifstream file("/proc/self/cgroup");

@@ -1,5 +1,7 @@
 #include "catalog.hpp"
 
+#include "weir/base/log_once.hpp"
+
 namespace weir::postgres {
 
 namespace {
@@ -13,7 +15,7 @@ WallTime wall(const Rows& r, int i, int column) { return WallTime(Duration(r.int
 #define WEIR_RUNNER                                                                                              \
   "SELECT r.runner_id, r.tenant_id, r.site_id, r.about, r.capacity, r.cordoned, r.drain, r.boot_id, r.heartbeat, " \
   "r.streams_owned, r.heartbeat_at, r.registered_at, r.last_heartbeat, "                                         \
-  "(SELECT count(*) FROM leases o WHERE o.owner_id = r.runner_id AND NOT o.released), m.now "                    \
+  "(SELECT count(*) FROM leases o WHERE o.owner_id = r.runner_id AND NOT o.released AND o.kind = 'camera'), m.now "                    \
   "FROM runners r CROSS JOIN weir_moment m "
 
 Site site_row(const Rows& r, int i) {
@@ -169,6 +171,8 @@ Result<CameraRecord> add_camera(Connection& c, const camera::Config& config, con
       Params() << config.camera << config.tenant << config.site << config.enabled << kept.text);
   if (rows.size() == 0) return exists_already("camera", "camera_uuid");
   set_assignable(c, config, config.assignable(), limits);
+  Rows lease = c.query("SELECT kind FROM leases WHERE camera_uuid = $1::text", Params() << config.camera);
+  if (lease.view(0, 0) != "camera") return exists_already("camera", "camera_uuid");
   tx.commit();
   return CameraRecord{std::move(kept.config), wall(rows, 0, 0), wall(rows, 0, 0), wall(rows, 0, 0)};
 }
@@ -188,7 +192,7 @@ Result<std::vector<CameraRecord>> list_cameras(Connection& c, const CameraFilter
       auto record = camera_row(rows, i);
       after = rows.id<CameraId>(i, 5);
       if (record) cameras.push_back(*std::move(record));
-      else note_left_out(after, record.error());
+      else log::error_once(kUnreadableCamera, record.error().message, "camera_uuid", after.str());
     }
     more = rows.size() == wanted && static_cast<int>(cameras.size()) < filter.limit;
   }
@@ -205,7 +209,7 @@ Result<CameraRecord> show_camera(Connection& c, const CameraId& id, const Tenant
 }
 
 Result<CameraRecord> edit_camera(Connection& c, const CameraId& id, const TenantId& tenant,
-                                 const Catalog::CameraEdit& change, const LeaseLimits& limits) {
+                                 const Cameras::CameraEdit& change, const LeaseLimits& limits) {
   Transaction tx(c);
   Rows rows = c.query(
       "SELECT " WEIR_CAMERA_COLUMNS ", weir_clock() FROM cameras WHERE camera_uuid = $1::text"
@@ -256,7 +260,7 @@ Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId&
 Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const TenantId& tenant,
                                const LeaseLimits& limits) {
   Transaction tx(c);
-  // By its name, because there may be no row yet: of two tenants only the first gets it.
+  // The lock is on the runner's name, because there may be no row yet: of two tenants only the first gets the name.
   c.query("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 8675309116))", Params() << runner.id);
   c.query("SELECT 1 FROM runners WHERE runner_id = $1::text FOR UPDATE", Params() << runner.id);
   runner.said_capacity = runner.capacity;
@@ -283,7 +287,7 @@ Result<Runner> register_runner(Connection& c, Runner runner, const std::string& 
 }
 
 namespace {
-// Why there was none that the caller may command.
+// Why the caller found no runner that it may command.
 Error no_commanded(Connection& c, const RunnerId& id, const TenantId& tenant, const LeaseLimits& limits) {
   auto seen = commanded(show_runner(c, id, tenant, limits), tenant);
   return seen ? no_such("runner", "runner_id") : std::move(seen).error();

@@ -22,7 +22,7 @@ Result<CameraRecord> add_camera(Connection& c, const camera::Config& config, con
 Result<std::vector<CameraRecord>> list_cameras(Connection& c, const CameraFilter& filter);
 Result<CameraRecord> show_camera(Connection& c, const CameraId& id, const TenantId& tenant);
 Result<CameraRecord> edit_camera(Connection& c, const CameraId& id, const TenantId& tenant,
-                                 const Catalog::CameraEdit& change, const LeaseLimits& limits);
+                                 const Cameras::CameraEdit& change, const LeaseLimits& limits);
 Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId& tenant, const LeaseLimits& limits);
 Result<int> count_crash(Connection& c, const CameraId& id, const TenantId& tenant);
 Result<Runner> register_runner(Connection& c, Runner runner, const std::string& will_sha256, const TenantId& tenant,

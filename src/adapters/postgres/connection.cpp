@@ -65,7 +65,7 @@ Connection::Connection(const std::string& url, Duration connect_timeout, Duratio
     : answer_timeout_(statement_timeout + 200ms) {
   auto whole_seconds = std::max<std::int64_t>(2, std::chrono::ceil<std::chrono::seconds>(connect_timeout).count());
   std::string timeout = std::to_string(whole_seconds);
-  // Of two that say the same the later one counts.
+  // Of two options with the same name the later one counts.
   std::string options = fmt::format(
       "{1} -c statement_timeout={0}ms -c lock_timeout={0}ms -c idle_in_transaction_session_timeout=2000ms "
       "-c synchronous_commit=on -c client_min_messages=warning -c plan_cache_mode=force_generic_plan "

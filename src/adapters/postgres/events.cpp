@@ -41,13 +41,13 @@ Error settling() {
 
 }  // namespace
 
-Result<std::vector<Confirmation>> append_events(Connection& c, const std::vector<OutgoingEvent>& events,
+Result<std::vector<Confirmation>> append_events(Connection& c, const std::vector<event::Event>& events,
                                                 const EventSpeaker& speaker) {
   if (events.size() > kAppendMax)
     return Error{Errc::invalid, "batch_too_large", fmt::format("a batch has at most {} events", kAppendMax)};
   ArrayText ids, topics, keys, payloads, cameras, versions, distinct;
   std::set<std::string_view> seen;
-  for (const OutgoingEvent& event : events) {
+  for (const event::Event& event : events) {
     ids.add(std::string_view(event.event_id));
     topics.add(std::string_view(event.topic));
     keys.add(std::string_view(event.routing_key));
@@ -71,11 +71,11 @@ Result<std::vector<Confirmation>> append_events(Connection& c, const std::vector
   return answers;
 }
 
-Result<Nothing> announce(Connection& c, const std::vector<Announcement>& announcements) {
+Result<Nothing> announce(Connection& c, const std::vector<event::Event>& announcements) {
   WEIR_ASSERT(announcements.size() <= kAppendMax);
   ArrayText tenants, keys, ids, payloads, topics, cameras, versions;
-  for (const Announcement& each : announcements) {
-    topics.add(each.topic);
+  for (const event::Event& each : announcements) {
+    topics.add(std::string_view(each.topic));
     cameras.add(each.stamp ? std::string_view(each.stamp->camera.str()) : std::string_view());
     versions.add(each.stamp ? each.stamp->version.n : std::int64_t{0});
     tenants.add(std::string_view(each.tenant.str()));
@@ -117,10 +117,15 @@ Result<EventPage> read_events(Connection& c, std::int64_t after, int limit) {
   EventPage page;
   page.epoch = rows.integer(0, 0);
   page.forgotten_to = rows.integer(0, 3);
-  if (!rows.is_null(0, 4))
-    for (int i = 0; i < rows.size(); ++i)
-      page.events.push_back({rows.integer(i, 4), rows.id<TenantId>(i, 5), rows.text(i, 6), rows.text(i, 7),
-                             rows.text(i, 8), WallTime(Duration(rows.integer(i, 9)))});
+  for (int i = 0; !rows.is_null(0, 4) && i < rows.size(); ++i) {
+    StoredEvent& kept = page.events.emplace_back();
+    kept.sequence = rows.integer(i, 4);
+    kept.tenant = rows.id<TenantId>(i, 5);
+    kept.topic = rows.text(i, 6);
+    kept.routing_key = rows.text(i, 7);
+    kept.payload = rows.text(i, 8);
+    kept.stored_at = WallTime(Duration(rows.integer(i, 9)));
+  }
   page.more = static_cast<int>(page.events.size()) == limit ||
               rows.integer(rows.size() - 1, 10) >= static_cast<std::int64_t>(kEventPageBytes);
   page.scanned_to = page.more ? page.events.back().sequence : std::max(after, rows.integer(0, 2) - 1);

@@ -7,9 +7,9 @@
 
 namespace weir::postgres {
 
-Result<std::vector<Confirmation>> append_events(Connection& c, const std::vector<OutgoingEvent>& events,
+Result<std::vector<Confirmation>> append_events(Connection& c, const std::vector<event::Event>& events,
                                                 const EventSpeaker& speaker);
-Result<Nothing> announce(Connection& c, const std::vector<Announcement>& announcements);
+Result<Nothing> announce(Connection& c, const std::vector<event::Event>& announcements);
 Result<EventPage> read_events(Connection& c, std::int64_t after, int limit);
 Result<EventPlace> newest_event(Connection& c);
 std::int64_t trim_events(Connection& c, const EventRetention& retention, int most);

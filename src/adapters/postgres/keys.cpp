@@ -1,7 +1,7 @@
 // API keys. A key of all tenants has none (NULL); the others refer to theirs, and are deleted with it.
 #include "keys.hpp"
 
-#include "weir/ports/catalog.hpp"
+#include "weir/ports/store_errors.hpp"
 
 namespace weir::postgres {
 

@@ -6,9 +6,9 @@ namespace weir::postgres {
 // on each as it stands now that it is locked; `drawn` with a fresh version where one is needed; then the write, and
 // the answer from what was drawn. A row that was locked is written for sure, so the answer need not read it again.
 #define WEIR_MOMENT "WITH m AS MATERIALIZED (SELECT * FROM weir_moment)"
-#define WEIR_LOCKED(wanted, columns, strength)                                                                       \
+#define WEIR_LOCKED(wanted, columns, strength, kind)                                                                       \
   ", locked AS MATERIALIZED (SELECT l.*, w.ord, " columns " FROM " wanted " JOIN leases l USING (camera_uuid)"       \
-  " WHERE $6::text = '' OR l.tenant_id = $6 ORDER BY l.camera_uuid FOR " strength " OF l)"
+  " WHERE ($6::text = '' OR l.tenant_id = $6) AND l.kind = " kind " ORDER BY l.camera_uuid FOR " strength " OF l)"
 #define WEIR_MINE "k.owner_id = $3::text AND k.boot_id = $4::text AND k.owner_id <> ''"
 // Without a version only a lease that was acquired without a key can be touched.
 #define WEIR_MATCHES "CASE WHEN k.asked >= 0 THEN k.asked = k.version ELSE k.last_key = '' END"
@@ -17,23 +17,29 @@ namespace weir::postgres {
   " THEN (m.epoch << 40) | nextval('lease_counter') ELSE j.version END AS fresh FROM judged j CROSS JOIN m)"
 // A number that is not above the row's would break the order of versions: nothing is written then.
 #define WEIR_RISES "d.fresh > d.version"
+#define WEIR_ACQUIRED "CASE WHEN d.verdict = 'granted' THEN m.clock ELSE d.acquired_at END"
 // Across an epoch the store cannot vouch for who came before.
 #define WEIR_KNOWS_PREVIOUS "(d.owner_id <> '' AND (d.grant_version >> 40) = m.epoch)"
+
+// Rows of subjects that nobody has asked for before; $1 ids, $2 tenant, $3 site, $4 kind.
+const char* const kMake =
+    "INSERT INTO leases SELECT id, $2::text, $3::text, true, '', '', 0, 0, '', 0, 0, true, false, '', 0, 0, 0, $4::text"
+    " FROM unnest($1::text[]) AS id ORDER BY id ON CONFLICT (camera_uuid) DO NOTHING";
 
 // The boot's row is share-locked: a last will waits for this statement, or this statement sees it.
 const char* const kAcquire =
     WEIR_MOMENT
     ", boot AS MATERIALIZED (SELECT dead FROM boots WHERE runner_id = $3::text AND boot_id = $4::text FOR SHARE)"
     ", me AS MATERIALIZED (SELECT cordoned OR drain <> 'none' AS cordoned FROM runners WHERE runner_id = $3::text)"
-    WEIR_LOCKED("unnest($1::text[], $2::text[]) WITH ORDINALITY AS w(camera_uuid, key, ord)", "w.key", "UPDATE")
+    WEIR_LOCKED("unnest($1::text[], $2::text[]) WITH ORDINALITY AS w(camera_uuid, key, ord)", "w.key", "UPDATE", "$8::text")
     ", judged AS MATERIALIZED (SELECT k.*, CASE"
     " WHEN NOT m.current THEN 'stale'"
     " WHEN NOT k.assignable THEN 'disabled'"
     " WHEN coalesce((SELECT dead FROM boot), false) THEN 'boot_dead'"
     " WHEN " WEIR_MINE " AND NOT k.released THEN CASE WHEN (k.version >> 40) < m.epoch THEN 'granted'"
     "   WHEN k.key = k.last_key THEN 'replayed' ELSE 'yours' END"
-    " WHEN coalesce((SELECT cordoned FROM me), false) THEN 'cordoned'"
-    " WHEN EXISTS (SELECT 1 FROM avoids a WHERE a.camera_uuid = k.camera_uuid AND a.runner_id = $3::text"
+    " WHEN k.kind = 'camera' AND coalesce((SELECT cordoned FROM me), false) THEN 'cordoned'"
+    " WHEN k.kind = 'camera' AND EXISTS (SELECT 1 FROM avoids a WHERE a.camera_uuid = k.camera_uuid AND a.runner_id = $3::text"
     "   AND a.until > m.now)"
     "   AND weir_other_eligible(k.camera_uuid, k.tenant_id, k.site_id, $3::text, m.now, $7::bigint) THEN 'avoided'"
     " WHEN k.released THEN CASE WHEN m.now < m.closed_until THEN 'settling' ELSE 'granted' END"
@@ -56,7 +62,7 @@ const char* const kAcquire =
     " CASE WHEN d.verdict = 'replayed' THEN d.previous_boot WHEN " WEIR_KNOWS_PREVIOUS " THEN d.boot_id ELSE '' END,"
     " CASE WHEN d.verdict = 'replayed' THEN d.previous_grant WHEN " WEIR_KNOWS_PREVIOUS " THEN d.grant_version ELSE 0 END,"
     " d.verdict = 'granted' AND NOT d.released AND NOT (d.owner_id = $3::text AND d.boot_id = $4::text),"
-    " m.now, m.clock, m.epoch, d.tenant_id, d.site_id FROM drawn d CROSS JOIN m ORDER BY d.ord";
+    " m.now, m.clock, m.epoch, " WEIR_ACQUIRED ", d.tenant_id, d.site_id FROM drawn d CROSS JOIN m ORDER BY d.ord";
 
 #define WEIR_RENEW_JUDGED                                                                             \
   ", judged AS MATERIALIZED (SELECT k.*, CASE"                                                        \
@@ -72,13 +78,13 @@ const char* const kAcquire =
   " ELSE d.verdict END, d.fresh, CASE WHEN d.verdict = 'granted' THEN d.fresh ELSE d.grant_version END,"            \
   " CASE WHEN d.verdict = 'lost' THEN d.ttl ELSE $5::bigint END,"                                                   \
   " CASE WHEN d.verdict = 'lost' THEN d.expires ELSE m.now + $5::bigint END, '', 0, false,"                         \
-  " m.now, m.clock, m.epoch FROM drawn d CROSS JOIN m ORDER BY d.ord"
+  " m.now, m.clock, m.epoch, " WEIR_ACQUIRED " FROM drawn d CROSS JOIN m ORDER BY d.ord"
 
 // The hot path: renewals touch no indexed column and do not wait for event inserts.
 const char* const kRenew =
     WEIR_MOMENT
     WEIR_LOCKED("unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS w(camera_uuid, version, ord)",
-                "w.version AS asked, false AS rotate, ''::text AS key", "NO KEY UPDATE")
+                "w.version AS asked, false AS rotate, ''::text AS key", "NO KEY UPDATE", "$7::text")
     WEIR_RENEW_JUDGED WEIR_DRAWN("'granted'")
     ", plain AS (UPDATE leases l SET expires = m.now + $5::bigint, ttl = $5::bigint FROM drawn d, m"
     " WHERE l.camera_uuid = d.camera_uuid AND d.verdict = 'renewed')"
@@ -91,7 +97,7 @@ const char* const kRotate =
     WEIR_MOMENT
     WEIR_LOCKED("unnest($1::text[], $2::bigint[], $7::boolean[], $8::text[])"
                 " WITH ORDINALITY AS w(camera_uuid, version, rotate, key, ord)",
-                "w.version AS asked, w.rotate, w.key", "UPDATE")
+                "w.version AS asked, w.rotate, w.key", "UPDATE", "$9::text")
     WEIR_RENEW_JUDGED WEIR_DRAWN("'granted', 'rotated'")
     ", written AS (UPDATE leases l SET version = d.fresh,"
     " grant_version = CASE WHEN d.verdict = 'granted' THEN d.fresh ELSE l.grant_version END,"
@@ -107,7 +113,7 @@ const char* const kRotate =
 const char* const kRelease =
     WEIR_MOMENT
     WEIR_LOCKED("unnest($1::text[], $2::bigint[], $5::boolean[])"
-                " WITH ORDINALITY AS w(camera_uuid, version, avoid, ord)", "w.version AS asked, w.avoid", "UPDATE")
+                " WITH ORDINALITY AS w(camera_uuid, version, avoid, ord)", "w.version AS asked, w.avoid AND l.kind = 'camera' AS avoid", "UPDATE", "$8::text")
     ", judged AS MATERIALIZED (SELECT k.*, CASE"
     " WHEN NOT m.current THEN 'stale'"
     " WHEN " WEIR_MINE " AND k.released AND NOT k.revoked THEN 'said'"
@@ -123,7 +129,7 @@ const char* const kRelease =
     " ON CONFLICT (camera_uuid, runner_id) DO UPDATE SET"
     " strikes = a.strikes + 1, until = (SELECT now FROM m) + (60000000::bigint << least(a.strikes, 4)))"
     " SELECT d.ord, CASE WHEN d.verdict = 'released' AND NOT " WEIR_RISES " THEN 'unwritten' ELSE d.verdict END,"
-    " d.fresh, d.grant_version, d.ttl, d.expires, '', 0, false, m.now, m.clock, m.epoch, d.tenant_id, d.site_id"
-    " FROM drawn d CROSS JOIN m ORDER BY d.ord";
+    " d.fresh, d.grant_version, d.ttl, d.expires, '', 0, false, m.now, m.clock, m.epoch, d.acquired_at,"
+    " d.tenant_id, d.site_id FROM drawn d CROSS JOIN m ORDER BY d.ord";
 
 }  // namespace weir::postgres

@@ -21,10 +21,11 @@ struct Verdict {
   Outcome outcome;
   Refusal why = Refusal::none;
   bool yours = false;
+  bool replayed = false;
 };
 constexpr Verdict kVerdicts[] = {
     {"granted", Outcome::granted},
-    {"replayed", Outcome::granted},
+    {"replayed", Outcome::granted, Refusal::none, false, true},
     {"renewed", Outcome::renewed},
     {"rotated", Outcome::rotated},
     {"held", Outcome::held},
@@ -32,7 +33,7 @@ constexpr Verdict kVerdicts[] = {
     {"yours", Outcome::held, Refusal::none, true},
     {"lost", Outcome::lost},
     {"released", Outcome::released},
-    {"said", Outcome::released},
+    {"said", Outcome::released, Refusal::none, false, true},
     {"kept", Outcome::kept},
     {"disabled", Outcome::refused, Refusal::disabled},
     {"boot_dead", Outcome::refused, Refusal::boot_dead},
@@ -43,7 +44,8 @@ constexpr Verdict kVerdicts[] = {
 
 // One column each; see lease_statements.hpp. The last two not on renewal.
 enum Column {
-  kOrd, kVerdict, kVersion, kGrant, kTtl, kExpires, kPrevBoot, kPrevGrant, kStolen, kNow, kClock, kEpoch, kTenant, kSite
+  kOrd, kVerdict, kVersion, kGrant, kTtl, kExpires, kPrevBoot, kPrevGrant, kStolen, kNow, kClock, kEpoch, kAcquired,
+  kTenant, kSite
 };
 
 struct Judged {
@@ -53,7 +55,7 @@ struct Judged {
 };
 
 Answer read_answer(const Rows& rows, int i, const Batch& batch, const lease::Ask& ask, Judged& all) {
-  Answer answer{ask.camera};
+  Answer answer{ask.subject};
   std::string_view word = rows.view(i, kVerdict);
   if (word == "stale") all.stale = true;
   if (word == "unwritten") all.lost_commits = true;
@@ -62,6 +64,7 @@ Answer read_answer(const Rows& rows, int i, const Batch& batch, const lease::Ask
     answer.outcome = verdict.outcome;
     answer.why = verdict.why;
     answer.yours = verdict.yours;
+    answer.replayed = verdict.replayed;
   }
   if (word == "replayed" && batch.operation == Operation::renew) answer.outcome = Outcome::rotated;
   if (answer.outcome == Outcome::unknown) return answer;
@@ -73,8 +76,8 @@ Answer read_answer(const Rows& rows, int i, const Batch& batch, const lease::Ask
   answer.stolen = rows.flag(i, kStolen);
   if (answer.outcome == Outcome::granted && rows.integer(i, kPrevGrant) != 0)
     answer.previous = lease::Tenure{rows.id<BootId>(i, kPrevBoot), {rows.integer(i, kPrevGrant)}};
-  bool moved = answer.outcome == Outcome::granted || answer.outcome == Outcome::released;
-  if (moved && batch.operation != Operation::renew) {
+  if (answer.holds()) answer.acquired_at = WallTime(Duration(rows.integer(i, kAcquired)));
+  if (batch.operation != Operation::renew && (answer.holds() || answer.outcome == Outcome::released)) {
     answer.tenant = rows.id<TenantId>(i, kTenant);
     answer.site = rows.id<SiteId>(i, kSite);
   }
@@ -92,10 +95,10 @@ Answer read_answer(const Rows& rows, int i, const Batch& batch, const lease::Ask
 }
 
 Rows send(Connection& c, const Batch& batch, const LeaseLimits& limits) {
-  ArrayText cameras, versions, rotates, keys, avoids;
+  ArrayText subjects, versions, rotates, keys, avoids;
   bool rotating = false;
   for (const lease::Ask& ask : batch.asks) {
-    cameras.add(std::string_view(ask.camera.str()));
+    subjects.add(std::string_view(ask.subject.str()));
     if (batch.operation == Operation::acquire) {
       keys.add(std::string_view(ask.key));
       continue;
@@ -103,26 +106,35 @@ Rows send(Connection& c, const Batch& batch, const LeaseLimits& limits) {
     versions.add(ask.version ? ask.version->n : std::int64_t{-1});
     rotating |= ask.rotate;
   }
+  std::string_view kind = lease::to_string(batch.kind);
   Params params;
-  params << cameras.take();
+  params << subjects.take();
   if (batch.operation == Operation::acquire) {
-    params << keys.take() << batch.owner.runner << batch.owner.boot << batch.ttl << batch.tenant << limits.runner_live;
+    params << keys.take() << batch.owner.runner << batch.owner.boot << batch.ttl << batch.tenant << limits.runner_live
+           << kind;
     return c.query(kAcquire, params);
   }
   params << versions.take() << batch.owner.runner << batch.owner.boot;
   if (batch.operation == Operation::renew) {
     params << batch.ttl << batch.tenant;
-    if (!rotating) return c.query(kRenew, params);
+    if (!rotating) return c.query(kRenew, params << kind);
     for (const lease::Ask& ask : batch.asks) {
       rotates.add(ask.rotate);
       keys.add(std::string_view(ask.key));
     }
-    params << rotates.take() << keys.take();
+    params << rotates.take() << keys.take() << kind;
     return c.query(kRotate, params);
   }
   for (const lease::Ask& ask : batch.asks) avoids.add(ask.avoid);
-  params << avoids.take() << batch.tenant << limits.runner_live;
+  params << avoids.take() << batch.tenant << limits.runner_live << kind;
   return c.query(kRelease, params);
+}
+
+// A step of its own: a row that nobody owns changes nothing.
+void make_rows(Connection& c, const Batch& batch) {
+  ArrayText subjects;
+  for (const lease::Ask& ask : batch.asks) subjects.add(std::string_view(ask.subject.str()));
+  c.query(kMake, Params() << subjects.take() << batch.home.tenant << batch.home.site << lease::to_string(batch.kind));
 }
 
 Judged judge(Connection& c, const Batch& batch, const LeaseLimits& limits) {
@@ -130,9 +142,9 @@ Judged judge(Connection& c, const Batch& batch, const LeaseLimits& limits) {
   Judged judged;
   judged.answers.reserve(batch.asks.size());
   for (const lease::Ask& ask : batch.asks) {
-    Answer unknown_camera{ask.camera, Outcome::refused};
-    unknown_camera.why = Refusal::not_found;
-    judged.answers.push_back(std::move(unknown_camera));
+    Answer unknown{ask.subject, Outcome::refused};
+    unknown.why = lease::makes_rows(batch) ? Refusal::taken : Refusal::not_found;
+    judged.answers.push_back(std::move(unknown));
   }
   for (int i = 0; i < rows.size(); ++i) {
     auto at = static_cast<size_t>(rows.integer(i, kOrd) - 1);
@@ -143,12 +155,12 @@ Judged judge(Connection& c, const Batch& batch, const LeaseLimits& limits) {
 
 #define WEIR_LEASE_COLUMNS                                                                                         \
   "l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version, l.grant_version,"        \
-  " l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at"
+  " l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at, l.kind"
 #define WEIR_LEASE_VIEW "SELECT " WEIR_LEASE_COLUMNS ", m.now, m.clock FROM leases l CROSS JOIN weir_moment m "
 
 LeaseRow lease_row(const Rows& r, int i) {
   LeaseRow row;
-  row.camera = r.id<CameraId>(i, 0);
+  row.subject = r.id<CameraId>(i, 0);
   row.tenant = r.id<TenantId>(i, 1);
   row.site = r.id<SiteId>(i, 2);
   row.assignable = r.flag(i, 3);
@@ -162,6 +174,7 @@ LeaseRow lease_row(const Rows& r, int i) {
   row.revoked = r.flag(i, 12);
   if (r.integer(i, 14) != 0) row.previous = lease::Tenure{r.id<BootId>(i, 13), {r.integer(i, 14)}};
   row.acquired_at = WallTime(Duration(r.integer(i, 15)));
+  row.kind = lease::kind_of(r.view(i, 16));
   return row;
 }
 
@@ -173,8 +186,8 @@ std::vector<LeaseRow> lease_rows(const Rows& r) {
 
 LeaseView view_row(const Rows& r, int i) {
   LeaseView view{lease_row(r, i)};
-  LeaseTime now{Duration(r.integer(i, 16))};
-  view.expires_at = WallTime(Duration(r.integer(i, 17))) + (view.row.expires - now);
+  LeaseTime now{Duration(r.integer(i, 17))};
+  view.expires_at = WallTime(Duration(r.integer(i, 18))) + (view.row.expires - now);
   view.expired = !view.row.released && view.row.expires <= now;
   return view;
 }
@@ -182,11 +195,12 @@ LeaseView view_row(const Rows& r, int i) {
 }  // namespace
 
 std::vector<Answer> apply(Connection& c, const Batch& batch, const LeaseLimits& limits) {
+  if (lease::makes_rows(batch)) make_rows(c, batch);
   Judged judged = judge(c, batch, limits);
   // Only a new epoch can answer these; when none may be opened now, the answers stay unknown.
   if (judged.stale || judged.lost_commits) {
     bool opened = c.query("SELECT weir_open_epoch($1::bigint)", Params() << limits.ttl_max).flag(0, 0);
-    // Said here, because the next tick finds the epoch open already.
+    // Logged here, because the next tick finds the epoch open already.
     if (opened)
       log::warn("store.epoch", "the store may have lost commits: a new epoch was opened")
           .with("found_by", judged.stale ? "timeline" : "version");
@@ -206,8 +220,8 @@ Result<LeaseView> revoke(Connection& c, const CameraId& camera, const TenantId& 
   return show_lease(c, camera, tenant);
 }
 
-// The boot dies first; an acquire under way holds its row, so the leases read next are complete. Asked again it answers
-// the same: who asked before may have died before it told anybody.
+// The boot dies first; an acquire under way holds its row, so the leases read next are complete. Asked again it
+// answers the same: the control plane that asked before may have died before it announced the releases.
 Result<std::vector<LeaseRow>> release_all(Connection& c, const lease::Owner& owner, const std::string& will_sha256,
                                           const LeaseLimits& limits) {
   Transaction tx(c);
@@ -225,7 +239,8 @@ Result<std::vector<LeaseRow>> release_all(Connection& c, const lease::Owner& own
       " UPDATE leases l SET version = weir_draw($3::bigint), released = true, last_key = ''"
       " FROM k WHERE l.camera_uuid = k.camera_uuid",
       Params() << owner.runner << owner.boot << limits.ttl_max);
-  // Known to be dead: lease time began later than this, by more than any runner is waited for.
+  // The runner is known to be dead, so its last heartbeat is set to before lease time began, by more than runner_live
+  // can be.
   c.query("UPDATE runners SET heartbeat_at = -86400000000 WHERE runner_id = $1::text AND boot_id = $2::text",
           Params() << owner.runner << owner.boot);
   std::vector<LeaseRow> rows = lease_rows(
@@ -247,9 +262,9 @@ std::vector<LeaseView> list_leases(Connection& c, const LeaseFilter& filter) {
   Rows rows = c.query(WEIR_LEASE_VIEW
                       "WHERE l.camera_uuid > $1::text AND ($2::text = '' OR l.tenant_id = $2) AND"
                       " ($3::text = '' OR l.owner_id = $3) AND ($4::text = '' OR l.boot_id = $4) AND"
-                      " (NOT $5::boolean OR NOT l.released) AND l.owner_id <> '' ORDER BY l.camera_uuid LIMIT $6::int",
+                      " (NOT $5::boolean OR NOT l.released) AND l.owner_id <> '' AND l.kind = $7::text ORDER BY l.camera_uuid LIMIT $6::int",
                       Params() << filter.after << filter.tenant << filter.runner << filter.boot << filter.only_held
-                               << filter.limit);
+                               << filter.limit << lease::to_string(filter.kind));
   std::vector<LeaseView> views;
   for (int i = 0; i < rows.size(); ++i) views.push_back(view_row(rows, i));
   return views;

@@ -3,7 +3,7 @@
 namespace weir::postgres {
 
 Result<Nothing> put_picture(Connection& c, const CameraId& camera, const SnapshotPicture& picture) {
-  // Whoever asked at the same moment may not have read its own yet.
+  // A control plane that asked at the same moment may not have read its own picture yet.
   c.query(
       "DELETE FROM pictures WHERE put_at < now() - interval '1 minute'"
       " OR (camera_uuid = $1::text AND put_at < now() - interval '2 seconds')",

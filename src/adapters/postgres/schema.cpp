@@ -265,9 +265,9 @@ BEGIN
 END $$;
 )sql";
 
-// expiry_told: the expiry that was announced; a lease that was renewed after it runs out a second time. Renewals do not
-// write it, and nobody indexes it.
-// will_after: the last version before the boot's will; 0 while it lives, or where an older Weir carried it out.
+// expiry_told: the expiry that was announced; a lease that was renewed after it runs out a second time. Renewals do
+// not write it, and no index covers it. will_after: the last version before the boot's will; 0 while it lives, or
+// where an older Weir carried it out.
 constexpr const char* kToldAgain = R"sql(
 ALTER TABLE leases RENAME COLUMN expired_version TO expiry_told;
 UPDATE leases SET expiry_told = CASE WHEN expiry_told = version THEN expires ELSE 0 END WHERE expiry_told <> 0;
@@ -303,7 +303,8 @@ RETURNS boolean LANGUAGE sql STABLE AS $$
                       WHERE a.camera_uuid = camera AND a.runner_id = r.runner_id AND a.until > at)) $$;
 )sql";
 
-// Pictures on their way to whoever asked for them. Unlogged: after a crash nobody waits for them any more.
+// Pictures on their way to the control planes that asked for them. Unlogged: after a crash no client waits for them
+// any more.
 constexpr const char* kPictures = R"sql(
 CREATE UNLOGGED TABLE pictures(
   camera_uuid text,
@@ -314,7 +315,47 @@ CREATE UNLOGGED TABLE pictures(
   PRIMARY KEY (camera_uuid, request));
 )sql";
 
-constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain, kPictures};
+// kind: what the lease is about; the column camera_uuid holds the id of every kind of subject. Capacity and `avoid` know
+// cameras only.
+constexpr const char* kKinds = R"sql(
+ALTER TABLE leases ADD COLUMN kind text NOT NULL DEFAULT 'camera';
+
+CREATE TABLE streams(
+  stream_id text COLLATE "C" PRIMARY KEY, tenant_id text COLLATE "C" NOT NULL, site_id text COLLATE "C" NOT NULL,
+  wishes text NOT NULL, memory text NOT NULL, view text NOT NULL, told_at bigint NOT NULL, created_at bigint NOT NULL,
+  updated_at bigint NOT NULL);
+
+CREATE OR REPLACE FUNCTION weir_other_eligible(camera text, tenant text, site text, runner text, at bigint, live bigint)
+RETURNS boolean LANGUAGE sql STABLE AS $$
+  SELECT EXISTS (
+    SELECT 1 FROM runners r
+    WHERE r.runner_id <> runner AND NOT r.cordoned AND r.drain = 'none' AND r.heartbeat_at > at - live
+      AND r.tenant_id IN ('', tenant) AND r.site_id IN ('', site)
+      AND r.capacity > (SELECT count(*) FROM leases o
+                        WHERE o.owner_id = r.runner_id AND NOT o.released AND o.kind = 'camera')
+      AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.camera_uuid = camera AND l.owner_id = r.runner_id
+                      AND NOT l.released AND l.expires <= at)
+      AND NOT EXISTS (SELECT 1 FROM avoids a
+                      WHERE a.camera_uuid = camera AND a.runner_id = r.runner_id AND a.until > at)) $$;
+
+CREATE OR REPLACE FUNCTION weir_revoke(camera text, ttl_max bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE l leases%ROWTYPE; at bigint;
+BEGIN
+  SELECT * INTO l FROM leases WHERE camera_uuid = camera FOR UPDATE;
+  IF NOT FOUND THEN RETURN false; END IF;
+  IF l.released THEN RETURN true; END IF;
+  SELECT now INTO at FROM weir_moment;
+  IF l.owner_id <> '' AND l.kind = 'camera' THEN
+    INSERT INTO avoids VALUES (camera, l.owner_id, at + 30000000, 0)
+    ON CONFLICT (camera_uuid, runner_id) DO UPDATE SET until = excluded.until, strikes = 0;
+  END IF;
+  UPDATE leases SET version = weir_draw(ttl_max), released = true, revoked = true, last_key = ''
+  WHERE camera_uuid = camera;
+  RETURN true;
+END $$;
+)sql";
+
+constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain, kPictures, kKinds};
 
 }  // namespace
 

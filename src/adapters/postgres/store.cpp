@@ -8,6 +8,7 @@
 #include "leases.hpp"
 #include "pictures.hpp"
 #include "schema.hpp"
+#include "streams.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
@@ -47,6 +48,11 @@ struct PostgresStore::State {
   template <class T>
   Async<T> call(std::function<Result<T>(Connection&)> work, Turn turn = Turn::usual) {
     return run_blocking<T>(jobs, [work = std::move(work)]() -> Result<T> { return work(*t_session); }, turn);
+  }
+  // Runs a statement with these arguments.
+  template <class R, class... Parameters, class... Arguments>
+  Async<ValueOf<R>> ask(R (*statement)(Connection&, Parameters...), Arguments... arguments) {
+    return call<ValueOf<R>>([=](Connection& c) -> Result<ValueOf<R>> { return statement(c, arguments...); });
   }
 };
 
@@ -91,6 +97,90 @@ void PostgresStore::State::work_loop() {
   }
 }
 
+using C = Connection;
+
+class PostgresStore::CatalogPort final : public Catalog {
+ public:
+  explicit CatalogPort(State& state) : state_(state) {}
+
+  Async<Nothing> ping() override {
+    return state_.call<Nothing>([](C& c) {
+      c.query("SELECT 1 FROM store_state");
+      return ok();
+    });
+  }
+  Async<Tenant> add_tenant(Tenant tenant) override { return state_.ask(postgres::add_tenant, tenant); }
+  Async<std::vector<Tenant>> list_tenants(TenantId only, TenantId after, int limit) override {
+    return state_.ask(postgres::list_tenants, only, after, limit);
+  }
+  Async<Nothing> remove_tenant(TenantId id) override { return state_.ask(postgres::remove_tenant, id); }
+  Async<Site> add_site(Site site) override { return state_.ask(postgres::add_site, site); }
+  Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) override {
+    return state_.ask(postgres::list_sites, tenant, after, limit);
+  }
+  Async<Site> show_site(SiteId id, TenantId tenant) override { return state_.ask(postgres::show_site, id, tenant); }
+  Async<int> count_cameras(SiteId id, TenantId tenant) override {
+    return state_.ask(postgres::count_cameras, id, tenant);
+  }
+  Async<Nothing> remove_site(SiteId id, TenantId tenant) override {
+    return state_.ask(postgres::remove_site, id, tenant);
+  }
+  Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
+                         std::optional<double> tokens) override {
+    return state_.ask(postgres::set_budget, id, tenant, capacity, refill_per_min, tokens);
+  }
+  Async<CameraRecord> add_camera(camera::Config config) override {
+    return state_.ask(postgres::add_camera, config, state_.config.limits);
+  }
+  Async<std::vector<CameraRecord>> list_cameras(CameraFilter filter) override {
+    return state_.ask(postgres::list_cameras, filter);
+  }
+  Async<CameraRecord> show_camera(CameraId id, TenantId tenant) override {
+    return state_.ask(postgres::show_camera, id, tenant);
+  }
+  Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override {
+    return state_.ask(postgres::edit_camera, id, tenant, change, state_.config.limits);
+  }
+  Async<Nothing> remove_camera(CameraId id, TenantId tenant) override {
+    return state_.ask(postgres::remove_camera, id, tenant, state_.config.limits);
+  }
+  Async<int> count_crash(CameraId id, TenantId tenant) override {
+    return state_.ask(postgres::count_crash, id, tenant);
+  }
+  Async<Runner> register_runner(Runner runner, std::string will, TenantId tenant) override {
+    return state_.ask(postgres::register_runner, runner, will, tenant, state_.config.limits);
+  }
+  Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override {
+    return state_.ask(postgres::heartbeat, id, tenant, body, streams_owned, state_.config.limits);
+  }
+  Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override {
+    return state_.ask(postgres::list_runners, tenant, after, limit, state_.config.limits);
+  }
+  Async<Runner> show_runner(RunnerId id, TenantId tenant) override {
+    return state_.ask(postgres::show_runner, id, tenant, state_.config.limits);
+  }
+  Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override {
+    return state_.ask(postgres::change_runner, id, tenant, change, state_.config.limits);
+  }
+  Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override {
+    return state_.ask(postgres::remove_runner, id, tenant, state_.config.limits);
+  }
+  Async<StreamRecord> put_stream(StreamRecord stream) override { return state_.ask(postgres::put_stream, stream); }
+  Async<Nothing> tell_stream(StreamTold told) override { return state_.ask(postgres::tell_stream, told); }
+  Async<std::vector<StreamRecord>> list_streams(TenantId tenant, SubjectId after, int limit) override {
+    return state_.ask(postgres::list_streams, tenant, after, limit);
+  }
+  Async<StreamRecord> show_stream(SubjectId id, TenantId tenant) override {
+    return state_.ask(postgres::show_stream, id, tenant);
+  }
+  Async<Nothing> remove_stream(SubjectId id, TenantId tenant) override {
+    return state_.ask(postgres::remove_stream, id, tenant);
+  }
+
+ private:
+  State& state_;
+};
+
 Result<std::unique_ptr<PostgresStore>> PostgresStore::open(Config config) {
   char* problem = nullptr;
   PQconninfoOption* parsed = PQconninfoParse(config.url.reveal().c_str(), &problem);
@@ -110,7 +200,8 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(Config config) {
   return std::unique_ptr<PostgresStore>(new PostgresStore(std::move(state)));
 }
 
-PostgresStore::PostgresStore(std::unique_ptr<State> state) : state_(std::move(state)) {
+PostgresStore::PostgresStore(std::unique_ptr<State> state)
+    : state_(std::move(state)), catalog_(std::make_unique<CatalogPort>(*state_)) {
   for (int i = 0; i < std::max(1, state_->config.pool_size); ++i)
     state_->threads.emplace_back([s = state_.get()] { s->work_loop(); });
 }
@@ -122,9 +213,7 @@ PostgresStore::~PostgresStore() {
 
 const char* PostgresStore::renew_statement() { return kRenew; }
 
-template <class T>
-using Async = boost::asio::awaitable<Result<T>>;
-using C = Connection;
+Catalog& PostgresStore::catalog() { return *catalog_; }
 
 // ---- leases ----
 
@@ -146,7 +235,7 @@ Async<std::vector<lease::LeaseRow>> PostgresStore::release_all(lease::Owner owne
       [=, limits = state_->config.limits](C& c) { return postgres::release_all(c, owner, will, limits); });
 }
 Async<std::vector<lease::LeaseRow>> PostgresStore::take_expired(int most) {
-  return state_->call<std::vector<lease::LeaseRow>>([=](C& c) { return postgres::take_expired(c, most); });
+  return state_->ask(postgres::take_expired, most);
 }
 Async<std::vector<LeaseView>> PostgresStore::list(LeaseFilter filter) {
   return state_->call<std::vector<LeaseView>>([=](C& c) { return list_leases(c, filter); });
@@ -155,97 +244,17 @@ Async<LeaseView> PostgresStore::show(CameraId camera, TenantId tenant) {
   return state_->call<LeaseView>([=](C& c) { return show_lease(c, camera, tenant); });
 }
 Async<BudgetAnswer> PostgresStore::consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) {
-  return state_->call<BudgetAnswer>([=](C& c) { return postgres::consume(c, site, tenant, use); });
-}
-
-// ---- catalog ----
-
-Async<Nothing> PostgresStore::ping() {
-  return state_->call<Nothing>([](C& c) {
-    c.query("SELECT 1 FROM store_state");
-    return ok();
-  });
-}
-Async<Tenant> PostgresStore::add_tenant(Tenant tenant) {
-  return state_->call<Tenant>([=](C& c) { return postgres::add_tenant(c, tenant); });
-}
-Async<std::vector<Tenant>> PostgresStore::list_tenants(TenantId only, TenantId after, int limit) {
-  return state_->call<std::vector<Tenant>>([=](C& c) { return postgres::list_tenants(c, only, after, limit); });
-}
-Async<Nothing> PostgresStore::remove_tenant(TenantId id) {
-  return state_->call<Nothing>([=](C& c) { return postgres::remove_tenant(c, id); });
-}
-Async<Site> PostgresStore::add_site(Site site) {
-  return state_->call<Site>([=](C& c) { return postgres::add_site(c, site); });
-}
-Async<std::vector<Site>> PostgresStore::list_sites(TenantId tenant, SiteId after, int limit) {
-  return state_->call<std::vector<Site>>([=](C& c) { return postgres::list_sites(c, tenant, after, limit); });
-}
-Async<Site> PostgresStore::show_site(SiteId id, TenantId tenant) {
-  return state_->call<Site>([=](C& c) { return postgres::show_site(c, id, tenant); });
-}
-Async<int> PostgresStore::count_cameras(SiteId id, TenantId tenant) {
-  return state_->call<int>([=](C& c) -> Result<int> { return postgres::count_cameras(c, id, tenant); });
-}
-Async<Nothing> PostgresStore::remove_site(SiteId id, TenantId tenant) {
-  return state_->call<Nothing>([=](C& c) { return postgres::remove_site(c, id, tenant); });
-}
-Async<Site> PostgresStore::set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
-                                      std::optional<double> tokens) {
-  return state_->call<Site>([=](C& c) { return postgres::set_budget(c, id, tenant, capacity, refill_per_min, tokens); });
-}
-Async<CameraRecord> PostgresStore::add_camera(camera::Config config) {
-  return state_->call<CameraRecord>([=, limits = state_->config.limits](C& c) { return postgres::add_camera(c, config, limits); });
-}
-Async<std::vector<CameraRecord>> PostgresStore::list_cameras(CameraFilter filter) {
-  return state_->call<std::vector<CameraRecord>>([=](C& c) { return postgres::list_cameras(c, filter); });
-}
-Async<CameraRecord> PostgresStore::show_camera(CameraId id, TenantId tenant) {
-  return state_->call<CameraRecord>([=](C& c) { return postgres::show_camera(c, id, tenant); });
-}
-Async<CameraRecord> PostgresStore::edit_camera(CameraId id, TenantId tenant, CameraEdit change) {
-  return state_->call<CameraRecord>(
-      [=, limits = state_->config.limits](C& c) { return postgres::edit_camera(c, id, tenant, change, limits); });
-}
-Async<Nothing> PostgresStore::remove_camera(CameraId id, TenantId tenant) {
-  return state_->call<Nothing>([=, limits = state_->config.limits](C& c) { return postgres::remove_camera(c, id, tenant, limits); });
-}
-Async<int> PostgresStore::count_crash(CameraId id, TenantId tenant) {
-  return state_->call<int>([=](C& c) { return postgres::count_crash(c, id, tenant); });
-}
-Async<Runner> PostgresStore::register_runner(Runner runner, std::string will, TenantId tenant) {
-  return state_->call<Runner>(
-      [=, limits = state_->config.limits](C& c) { return postgres::register_runner(c, runner, will, tenant, limits); });
-}
-Async<RunnerOrders> PostgresStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
-                                             int streams_owned) {
-  return state_->call<RunnerOrders>([=, limits = state_->config.limits](C& c) {
-    return postgres::heartbeat(c, id, tenant, body, streams_owned, limits);
-  });
-}
-Async<std::vector<Runner>> PostgresStore::list_runners(TenantId tenant, RunnerId after, int limit) {
-  return state_->call<std::vector<Runner>>(
-      [=, limits = state_->config.limits](C& c) { return postgres::list_runners(c, tenant, after, limit, limits); });
-}
-Async<Runner> PostgresStore::show_runner(RunnerId id, TenantId tenant) {
-  return state_->call<Runner>([=, limits = state_->config.limits](C& c) { return postgres::show_runner(c, id, tenant, limits); });
-}
-Async<Runner> PostgresStore::change_runner(RunnerId id, TenantId tenant, RunnerChange change) {
-  return state_->call<Runner>(
-      [=, limits = state_->config.limits](C& c) { return postgres::change_runner(c, id, tenant, change, limits); });
-}
-Async<Nothing> PostgresStore::remove_runner(RunnerId id, TenantId tenant) {
-  return state_->call<Nothing>([=, limits = state_->config.limits](C& c) { return postgres::remove_runner(c, id, tenant, limits); });
+  return state_->ask(postgres::consume, site, tenant, use);
 }
 
 // ---- events ----
 
-Async<std::vector<Confirmation>> PostgresStore::append(std::vector<OutgoingEvent> events, EventSpeaker speaker) {
+Async<std::vector<Confirmation>> PostgresStore::append(std::vector<event::Event> events, EventSpeaker speaker) {
   return state_->call<std::vector<Confirmation>>([events = std::move(events), speaker = std::move(speaker)](C& c) {
     return append_events(c, events, speaker);
   });
 }
-Async<Nothing> PostgresStore::announce(std::vector<Announcement> announcements) {
+Async<Nothing> PostgresStore::announce(std::vector<event::Event> announcements) {
   return state_->call<Nothing>(
       [announcements = std::move(announcements)](C& c) { return postgres::announce(c, announcements); });
 }
@@ -259,25 +268,25 @@ Async<std::int64_t> PostgresStore::trim(EventRetention retention, int most) {
   return state_->call<std::int64_t>([=](C& c) -> Result<std::int64_t> { return trim_events(c, retention, most); });
 }
 
-// ---- keys ----
+// ---- keys and pictures ----
 
 Async<Nothing> PostgresStore::put_picture(CameraId camera, SnapshotPicture picture) {
-  return state_->call<Nothing>([=](C& c) { return postgres::put_picture(c, camera, picture); });
+  return state_->ask(postgres::put_picture, camera, picture);
 }
 Async<std::optional<SnapshotPicture>> PostgresStore::find_picture(CameraId camera, std::string request) {
-  return state_->call<std::optional<SnapshotPicture>>([=](C& c) { return postgres::find_picture(c, camera, request); });
+  return state_->ask(postgres::find_picture, camera, request);
 }
 Async<ApiKey> PostgresStore::add_key(ApiKey key, std::string secret_sha256) {
-  return state_->call<ApiKey>([=](C& c) { return postgres::add_key(c, key, secret_sha256); });
+  return state_->ask(postgres::add_key, key, secret_sha256);
 }
 Async<std::vector<ApiKey>> PostgresStore::list_keys(TenantId tenant, KeyId after, int limit) {
-  return state_->call<std::vector<ApiKey>>([=](C& c) { return postgres::list_keys(c, tenant, after, limit); });
+  return state_->ask(postgres::list_keys, tenant, after, limit);
 }
 Async<Nothing> PostgresStore::revoke_key(KeyId id, TenantId tenant) {
-  return state_->call<Nothing>([=](C& c) { return postgres::revoke_key(c, id, tenant); });
+  return state_->ask(postgres::revoke_key, id, tenant);
 }
 Async<ApiKey> PostgresStore::find_key(std::string secret_sha256) {
-  return state_->call<ApiKey>([=](C& c) { return postgres::find_key(c, secret_sha256); });
+  return state_->ask(postgres::find_key, secret_sha256);
 }
 
 }  // namespace weir::postgres

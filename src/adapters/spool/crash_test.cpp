@@ -91,7 +91,8 @@ TEST(SpoolCrash, KilledWhileDraining_ShowsEverythingThatWasNotTaken) {
       for (;;) {
         SpoolPage page = spool->peek(kCamera, kTenure, 3, 1 << 20);
         if (page.events.empty()) break;
-        // Heard before it is taken: what the parent did not hear of cannot have been taken.
+        // The child tells the parent before it takes the events: events that the parent did not hear of cannot have
+        // been taken.
         say(pipe, static_cast<int>(page.first + page.events.size()));
         spool->advance(kCamera, kTenure, page.first + page.events.size());
       }

@@ -28,7 +28,7 @@ std::string folder_name(const CameraId& camera, const lease::Tenure& tenure) {
   return folder_prefix(camera) + fmt::format("{:016x}", hash(fmt::format("{}/{}", tenure.grant.n, tenure.boot.str())));
 }
 
-// As text: what was trusted when it was written is trusted when it is read.
+// The ids are kept as text: they were valid when they were written and are not checked again.
 struct Name {
   std::string camera, boot;
   std::int64_t grant = 0;
@@ -66,7 +66,7 @@ class FileSpool final : public Spool {
   ~FileSpool() override { static_cast<void>(flush()); }
 
   Result<SpoolBacklog> open(const CameraId& camera, const lease::Tenure& tenure) override;
-  bool append(const CameraId& camera, const lease::Tenure& tenure, const CameraEvent& event) override;
+  bool append(const CameraId& camera, const lease::Tenure& tenure, const event::Event& event) override;
   SpoolPage peek(const CameraId& camera, const lease::Tenure& tenure, size_t events_max, size_t bytes_max) override;
   void advance(const CameraId& camera, const lease::Tenure& tenure, std::uint64_t to) override;
   void close(const CameraId& camera, const lease::Tenure& tenure) override;
@@ -144,7 +144,7 @@ void FileSpool::remove(Logs::iterator at) {
   counts_.bytes -= at->second.bytes();
   at->second.remove();
   logs_.erase(at);
-  // Where nothing waits, nothing is being lost any more.
+  // Where no log is open, no event is being lost any more.
   if (logs_.empty()) counts_.disk_trouble = false;
 }
 
@@ -165,7 +165,7 @@ bool FileSpool::refuse(const Error& error) {
   return false;
 }
 
-bool FileSpool::append(const CameraId& camera, const lease::Tenure& tenure, const CameraEvent& event) {
+bool FileSpool::append(const CameraId& camera, const lease::Tenure& tenure, const event::Event& event) {
   std::string record = encode(event);
   if (record.empty() || record.size() > std::min<std::uint64_t>(limits_.camera_bytes, limits_.total_bytes))
     return refuse({Errc::too_large, "event_too_large", "an event is larger than the spool takes"});

@@ -15,13 +15,13 @@ namespace weir::spool {
 namespace fs = std::filesystem;
 
 namespace {
-std::vector<CameraEvent> numbered(int from, int to, size_t payload_bytes = 100) {
-  std::vector<CameraEvent> all;
+std::vector<event::Event> numbered(int from, int to, size_t payload_bytes = 100) {
+  std::vector<event::Event> all;
   for (int n = from; n < to; ++n) all.push_back(event(n, payload_bytes));
   return all;
 }
 void append(Spool& spool, int from, int to, size_t payload_bytes = 100) {
-  for (const CameraEvent& each : numbered(from, to, payload_bytes)) ASSERT_TRUE(spool.append(kCamera, kTenure, each));
+  for (const event::Event& each : numbered(from, to, payload_bytes)) ASSERT_TRUE(spool.append(kCamera, kTenure, each));
 }
 unsigned mode_of(const fs::path& path) {
   struct stat found {};
@@ -40,6 +40,18 @@ TEST(SpoolRecord, AnyChangedByte_IsNoticed) {
     changed[at] = static_cast<char>(changed[at] ^ 0x10);
     EXPECT_FALSE(decode(changed)) << "byte " << at;
   }
+}
+
+TEST(SpoolRecord, ItsBytes_AreThoseOfEveryEarlierVersion) {
+  using namespace std::string_literals;
+  const std::string record = "\x42\0\0\0\x12\x3c\x6e\x55"s +               // length of the body, and its checksum
+                             "\x02"s + "\x87\xd6\x12\0\0\0\0\0"s +         // an error, captured at 1.234567 s
+                             "\x0c\0\0\0"s + "status.topic" + "\x12\0\0\0"s + "stream.error.t.s.c" +
+                             "\x04\0\0\0"s + "id-1" + "\x07\0\0\0"s + "{\"a\":1}";
+  const event::Event kept{"status.topic", "stream.error.t.s.c", "id-1", "{\"a\":1}", event::Kind::error,
+                           WallTime(Duration(1'234'567))};
+  EXPECT_EQ(decode(record), kept);
+  EXPECT_EQ(encode(kept), record);
 }
 
 TEST(FileSpool, EventsComeBackInOrder_AndNothingIsLeftOnDisk) {

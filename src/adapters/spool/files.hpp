@@ -31,7 +31,8 @@ class Fd {
 // An error of the system's: class unavailable, reason "disk".
 Error disk_error(std::string_view doing, int code);
 
-// The process lacks something, a descriptor most often, and nothing is wrong with the disk.
+// Whether the error means that the process lacks something, a descriptor most often, and nothing is wrong with the
+// disk.
 bool lacks(int code);
 
 // Opens and locks the folder. not_found: there is none (and it was not to be made); conflict: somebody has it.
@@ -45,7 +46,7 @@ std::string read_small(int folder, const std::string& name);
 Status replace_small(int folder, const std::string& name, std::string_view text);
 // 0, or the error's number. A short write is an error like any other.
 int write_all(int file, std::string_view bytes);
-// As far as the disk allows it.
+// Removes the folder and its files, as far as the disk allows it.
 void remove_folder(int folder, const std::string& path);
 
 }  // namespace weir::spool

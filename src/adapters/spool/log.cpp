@@ -164,7 +164,7 @@ int Log::append(std::string_view record, WallTime captured) {
     if (int code = start_segment(); code != 0) return code;
   Segment& last = segments_.back();
   if (int code = write_all(writer_.get(), record); code != 0) {
-    // What was written of it must not stand before the next one; if it cannot be taken back, a new segment is begun.
+    // A half-written record must not stand before the next one; if it cannot be cut off, a new segment is begun.
     if (last.bytes > 0 && ::ftruncate(writer_.get(), static_cast<off_t>(last.bytes)) == 0) return code;
     writer_ = Fd();
     if (last.bytes == 0) {
@@ -254,7 +254,8 @@ int Log::sync() {
   int code = 0;
   if (unsynced_ && writer_ && ::fdatasync(writer_.get()) != 0) code = errno;
   if (new_names_ && ::fsync(folder_.get()) != 0) code = errno;
-  // After a failure the kernel may have let go of the pages: asking again would say yes to what is not there.
+  // After a failed flush the kernel may have dropped the pages: a second flush would succeed though they are not on
+  // the disk.
   if (code != 0) writer_ = Fd();
   unsynced_ = new_names_ = false;
   return code;

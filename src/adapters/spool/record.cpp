@@ -40,7 +40,7 @@ std::uint32_t crc32c(std::string_view bytes) {
   return crc.checksum();
 }
 
-std::string encode(const CameraEvent& event) {
+std::string encode(const event::Event& event) {
   std::string out(kHeadBytes, '\0');
   put(out, event.kind);
   put(out, std::int64_t{event.captured.time_since_epoch().count()});
@@ -60,14 +60,14 @@ size_t record_bytes(std::string_view head) {
   return kHeadBytes + body;
 }
 
-std::optional<CameraEvent> decode(std::string_view record) {
+std::optional<event::Event> decode(std::string_view record) {
   std::uint32_t bytes = 0, crc = 0;
   if (!take(record, bytes) || !take(record, crc) || bytes != record.size() || crc != crc32c(record)) return {};
-  CameraEvent event;
+  event::Event event;
   std::int64_t captured = 0;
   bool whole = take(record, event.kind) && take(record, captured) && take_text(record, event.topic) &&
                take_text(record, event.routing_key) && take_text(record, event.event_id) &&
-               take_text(record, event.payload) && record.empty() && event.kind <= EventKind::summary;
+               take_text(record, event.payload) && record.empty() && event.kind <= event::Kind::summary;
   if (!whole) return {};
   event.captured = WallTime(Duration(captured));
   return event;

@@ -17,8 +17,8 @@ inline const CameraId kCamera = CameraId::trusted("cam/1 ünïcode *#.");
 inline const lease::Tenure kTenure{BootId::trusted("boot-1"), {7}};
 inline const lease::Tenure kLater{BootId::trusted("boot-2"), {9}};
 
-inline CameraEvent event(int n, size_t payload_bytes = 100) {
-  CameraEvent e{EventKind::detection, "detections.topic", "detections.t.s.c", fmt::format("id-{}", n)};
+inline event::Event event(int n, size_t payload_bytes = 100) {
+  event::Event e{"detections.topic", "detections.t.s.c", fmt::format("id-{}", n)};
   e.payload = fmt::format("{{\"n\":{},\"pad\":\"{}\"}}", n, std::string(payload_bytes, 'x'));
   e.captured = WallTime(Duration(1'000'000 + n));
   return e;
@@ -31,9 +31,9 @@ inline std::unique_ptr<Spool> opened(const TempDir& folder, Limits limits = {}) 
 }
 
 // Takes everything that waits, in pages of different sizes.
-inline std::vector<CameraEvent> drained(Spool& spool, const CameraId& camera = kCamera,
+inline std::vector<event::Event> drained(Spool& spool, const CameraId& camera = kCamera,
                                         const lease::Tenure& tenure = kTenure) {
-  std::vector<CameraEvent> all;
+  std::vector<event::Event> all;
   for (size_t most = 1;; most = most % 7 + 1) {
     SpoolPage page = spool.peek(camera, tenure, most, 1 << 20);
     if (page.events.empty()) return all;

@@ -90,7 +90,8 @@ void write_contents(Db& db, Texts& texts, const StoreContents& contents) {
   db.script("COMMIT");
 }
 
-// As this Weir writes it: through the steps that the file has not seen, in a database that nobody sees.
+// The contents as this version of Weir writes them: brought through the steps that the file has not seen, in a
+// temporary database.
 StoreContents brought_up_to_date(const StoreContents& older, std::int64_t step) {
   Texts texts;
   Db aside("", false);
@@ -117,13 +118,13 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// An administrator restores what a service of another name will open.
+// An administrator restores a file that a service under another user will open: the file gets that user as its owner.
 void give_to_owner_of(const std::string& like, const std::string& path) {
   struct stat owner {};
   if (::geteuid() == 0 && ::stat(like.c_str(), &owner) == 0) (void)!::chown(path.c_str(), owner.st_uid, owner.st_gid);
 }
 
-// Its name counts only once the folder is on the disk as well.
+// A new file's name survives a power failure only once its folder is on the disk as well.
 void flush_folder_of(const std::string& path) {
   int fd = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;

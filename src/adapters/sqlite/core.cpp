@@ -8,7 +8,7 @@ namespace weir::sqlite {
 using lease::LeaseRow;
 
 namespace {
-// The heartbeat of a runner that is known to be dead: lease time began later, by more than any runner is waited for.
+// The last heartbeat of a runner that is known to be dead: before lease time began, by more than runner_live can be.
 constexpr LeaseTime kLongSilent{-24h};
 }  // namespace
 
@@ -24,17 +24,17 @@ class Core::SqlRows final : public lease::Rows {
   }
   void save(const LeaseRow& row) override {
     Query q = db_.query(
-        "INSERT INTO leases VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0) ON CONFLICT (camera_uuid) DO UPDATE SET "
+        "INSERT INTO leases VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?) ON CONFLICT (camera_uuid) DO UPDATE SET "
         "tenant_id=excluded.tenant_id, site_id=excluded.site_id, assignable=excluded.assignable, "
         "owner_id=excluded.owner_id, boot_id=excluded.boot_id, version=excluded.version, "
         "grant_version=excluded.grant_version, last_key=excluded.last_key, expires=excluded.expires, "
         "ttl=excluded.ttl, released=excluded.released, revoked=excluded.revoked, "
         "previous_boot=excluded.previous_boot, previous_grant=excluded.previous_grant, "
         "acquired_at=excluded.acquired_at");
-    q << row.camera << row.tenant << row.site << row.assignable << row.owner.runner << row.owner.boot << row.version.n
+    q << row.subject << row.tenant << row.site << row.assignable << row.owner.runner << row.owner.boot << row.version.n
       << row.grant.n << row.last_key << row.expires << row.ttl << row.released << row.revoked
       << (row.previous ? row.previous->boot : BootId()) << (row.previous ? row.previous->grant.n : 0)
-      << row.acquired_at;
+      << row.acquired_at << lease::to_string(row.kind);
     q.run();
   }
   bool boot_dead(const lease::Owner& owner) override {
@@ -52,13 +52,13 @@ class Core::SqlRows final : public lease::Rows {
     q << camera << runner << now;
     return q.next();
   }
-  // Who let this very lease run out is hardly one to leave the camera to.
+  // A runner that let this very lease run out does not count as one that can take the camera.
   bool other_eligible(const CameraId& camera, const RunnerId& runner, LeaseTime now) override {
     Query q = db_.query(
         "SELECT 1 FROM leases l, runners r WHERE l.camera_uuid = ?1 AND r.runner_id <> ?2 AND r.cordoned = 0 "
         "AND r.drain = 'none' AND r.heartbeat_at > ?3 AND r.tenant_id IN ('', l.tenant_id) "
         "AND r.site_id IN ('', l.site_id) AND r.capacity > "
-        "(SELECT count(*) FROM leases o WHERE o.owner_id = r.runner_id AND o.released = 0) "
+        "(SELECT count(*) FROM leases o WHERE o.owner_id = r.runner_id AND o.released = 0 AND o.kind = 'camera') "
         "AND NOT (l.owner_id = r.runner_id AND l.released = 0 AND l.expires <= ?4) "
         "AND NOT EXISTS (SELECT 1 FROM avoids a WHERE a.camera_uuid = l.camera_uuid AND a.runner_id = r.runner_id "
         "AND a.until > ?4) LIMIT 1");
@@ -124,8 +124,8 @@ bool Core::commit() {
   return moved;
 }
 
-// As after a restart. Time that passed since then was nobody's to renew in (rule 9), and no version of since then is known
-// to anybody: each is drawn in a transaction that moves the state.
+// As after a restart. In the time that passed since the last commit no holder could renew, and no asker was given a
+// version: each version is drawn in a transaction that moves the state.
 void Core::rollback() {
   state_ = kept_;
   if (db_->in_transaction()) db_->script("ROLLBACK");
@@ -167,13 +167,14 @@ Result<LeaseView> Core::revoke(const CameraId& camera, const TenantId& tenant) {
   auto row = rows.find(camera);
   if (!row || (!tenant.empty() && row->tenant != tenant)) return no_such("camera", "camera_uuid");
   if (!row->released) {
-    if (!row->owner.runner.empty()) rows.put_avoid(camera, row->owner.runner, now() + lease::kRevokedAvoid, 0);
+    if (row->kind == lease::Kind::camera && !row->owner.runner.empty())
+      rows.put_avoid(camera, row->owner.runner, now() + lease::kRevokedAvoid, 0);
     rows.save(lease::revoke(*row, draw()));
   }
   return Reader(db_).show(camera, tenant, now(), clock_());
 }
 
-// Asked again it answers the same: who asked before may have died before it told anybody.
+// Asked again it answers the same: the control plane that asked before may have died before it announced the releases.
 Result<std::vector<LeaseRow>> Core::release_all(const lease::Owner& owner, const std::string& will_sha256) {
   std::int64_t will_after = lease::Version::make(state_.epoch, state_.counter).n;
   {
@@ -229,7 +230,7 @@ std::vector<LeaseRow> Core::take_expired(int most) {
   }
   for (const LeaseRow& row : expired) {
     Query q = db_->query("UPDATE leases SET expiry_told = expires WHERE camera_uuid = ?");
-    q << row.camera;
+    q << row.subject;
     q.run();
   }
   return expired;
@@ -341,6 +342,8 @@ Result<CameraRecord> Core::add_camera(const camera::Config& config) {
     q << config.site << config.tenant;
     if (!q.next()) return no_such("site", "site_id");
   }
+  if (auto row = SqlRows(*db_, limits_).find(config.camera); row && row->kind != lease::Kind::camera)
+    return exists_already("camera", "camera_uuid");
   TRY(kept, keep(config));
   WallTime at = clock_();
   Query q = db_->query("INSERT OR IGNORE INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)");
@@ -351,7 +354,7 @@ Result<CameraRecord> Core::add_camera(const camera::Config& config) {
 }
 
 Result<CameraRecord> Core::edit_camera(const CameraId& id, const TenantId& tenant,
-                                       const Catalog::CameraEdit& change) {
+                                       const Cameras::CameraEdit& change) {
   TRY(present, Reader(db_).show_camera(id, tenant));
   TRY(config, change(present));
   TRY(kept, keep(config));

@@ -8,12 +8,11 @@
 
 namespace weir::sqlite {
 
-bool Core::store_event(const TenantId& tenant, std::string_view topic, const std::string& routing_key,
-                       const std::string& event_id, const std::string& payload) {
+bool Core::store_event(const event::Event& event, const TenantId& tenant) {
   Query q = db_->query(
       "INSERT INTO events(event_id, tenant_id, topic, routing_key, payload, stored_at) VALUES (?, ?, ?, ?, ?, ?) "
       "ON CONFLICT (event_id) DO NOTHING");
-  q << event_id << tenant << topic << routing_key << payload << clock_();
+  q << event.event_id << tenant << event.topic << event.routing_key << event.payload << clock_();
   return q.run() > 0;
 }
 
@@ -23,7 +22,7 @@ bool Core::knows_event(const std::string& event_id) {
   return q.next();
 }
 
-std::vector<Confirmation> Core::append(const std::vector<OutgoingEvent>& events, const EventSpeaker& speaker) {
+std::vector<Confirmation> Core::append(const std::vector<event::Event>& events, const EventSpeaker& speaker) {
   std::map<CameraId, std::optional<lease::LeaseRow>> rows;
   auto row_of = [&](const CameraId& camera) -> const std::optional<lease::LeaseRow>& {
     auto [at, added] = rows.try_emplace(camera);
@@ -33,7 +32,7 @@ std::vector<Confirmation> Core::append(const std::vector<OutgoingEvent>& events,
     if (q.next()) at->second = lease_row(q);
     return at->second;
   };
-  auto judge = [&](const OutgoingEvent& event) {
+  auto judge = [&](const event::Event& event) {
     TenantId tenant = speaker.tenant;
     if (event.stamp) {
       const auto& row = row_of(event.stamp->camera);
@@ -42,24 +41,22 @@ std::vector<Confirmation> Core::append(const std::vector<OutgoingEvent>& events,
       if (!fits) return knows_event(event.event_id) ? Confirmation::duplicate : Confirmation::stale;
       tenant = row->tenant;
     }
-    bool stored = store_event(tenant, event.topic, event.routing_key, event.event_id, event.payload);
-    return stored ? Confirmation::accepted : Confirmation::duplicate;
+    return store_event(event, tenant) ? Confirmation::accepted : Confirmation::duplicate;
   };
   std::vector<Confirmation> answers;
   answers.reserve(events.size());
-  for (const OutgoingEvent& event : events) answers.push_back(judge(event));
+  for (const event::Event& event : events) answers.push_back(judge(event));
   return answers;
 }
 
-void Core::announce(const std::vector<Announcement>& announcements) {
-  auto is_over = [&](const EventStamp& stamp) {
+void Core::announce(const std::vector<event::Event>& announcements) {
+  auto is_over = [&](const event::Stamp& stamp) {
     Query q = db_->query("SELECT 1 FROM leases WHERE camera_uuid = ? AND version = ?");
     q << stamp.camera << stamp.version.n;
     return !q.next();
   };
-  for (const Announcement& each : announcements)
-    if (!each.stamp || !is_over(*each.stamp))
-      store_event(each.tenant, each.topic, each.routing_key, each.event_id, each.payload);
+  for (const event::Event& each : announcements)
+    if (!each.stamp || !is_over(*each.stamp)) store_event(each, each.tenant);
 }
 
 std::int64_t Core::trim(const EventRetention& retention, int most) {
@@ -103,8 +100,14 @@ EventPage Core::Reader::read_events(std::int64_t after, int limit, std::int64_t 
     q << after << limit;
     size_t bytes = 0;
     while (!page.more && q.next()) {
-      page.events.push_back({q.integer(0), q.id<TenantId>(1), q.text(2), q.text(3), q.text(4), q.wall(5)});
-      bytes += page.events.back().payload.size();
+      StoredEvent& kept = page.events.emplace_back();
+      kept.sequence = q.integer(0);
+      kept.tenant = q.id<TenantId>(1);
+      kept.topic = q.text(2);
+      kept.routing_key = q.text(3);
+      kept.payload = q.text(4);
+      kept.stored_at = q.wall(5);
+      bytes += kept.payload.size();
       page.more = static_cast<int>(page.events.size()) == limit || bytes >= kEventPageBytes;
     }
   }

@@ -1,6 +1,7 @@
 // API keys. A tenant's keys are deleted with it by a trigger of the schema.
-#include "db.hpp"
+#include "keys.hpp"
 
+#include "weir/ports/store_errors.hpp"
 #include "weir/sqlite/core.hpp"
 
 namespace weir::sqlite {
@@ -13,40 +14,39 @@ ApiKey key_row(const Query& q) {
 }
 }  // namespace
 
-Result<ApiKey> Core::add_key(ApiKey key, const std::string& secret_sha256) {
-  key.created_at = clock_();
+Result<ApiKey> add_key(Db& db, WallTime now, ApiKey key, const std::string& secret_sha256) {
+  key.created_at = now;
   key.last_used_at = {};
   if (!key.tenant.empty()) {
-    Query q = db_->query("SELECT 1 FROM tenants WHERE tenant_id = ?");
+    Query q = db.query("SELECT 1 FROM tenants WHERE tenant_id = ?");
     q << key.tenant;
     if (!q.next()) return no_such("tenant", "tenant_id");
   }
-  Query q = db_->query("INSERT INTO api_keys(" WEIR_KEY_COLUMNS
+  Query q = db.query("INSERT INTO api_keys(" WEIR_KEY_COLUMNS
                        ", secret_sha256) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING");
   q << key.id << key.name << key.role << key.sub << key.tenant << key.created_at << key.last_used_at << secret_sha256;
   if (q.run() == 0) return exists_already("key", "key_id");
   return key;
 }
 
-Result<Nothing> Core::revoke_key(const KeyId& id, const TenantId& tenant) {
-  Query q = db_->query("DELETE FROM api_keys WHERE key_id = ?1 AND (?2 = '' OR tenant_id = ?2)");
+Result<Nothing> revoke_key(Db& db, const KeyId& id, const TenantId& tenant) {
+  Query q = db.query("DELETE FROM api_keys WHERE key_id = ?1 AND (?2 = '' OR tenant_id = ?2)");
   q << id << tenant;
   if (q.run() == 0) return no_such("key", "key_id");
   return ok();
 }
 
-Result<ApiKey> Core::find_key(const std::string& secret_sha256) {
+Result<ApiKey> find_key(Db& db, WallTime now, const std::string& secret_sha256) {
   ApiKey key;
   {
-    Query q = db_->query("SELECT " WEIR_KEY_COLUMNS " FROM api_keys WHERE secret_sha256 = ?");
+    Query q = db.query("SELECT " WEIR_KEY_COLUMNS " FROM api_keys WHERE secret_sha256 = ?");
     q << secret_sha256;
     if (!q.next()) return no_such("key", "key_id");
     key = key_row(q);
   }
-  WallTime now = clock_();
   if (!worth_noting(key, now)) return key;
   key.last_used_at = now;
-  Query q = db_->query("UPDATE api_keys SET last_used_at = ? WHERE key_id = ?");
+  Query q = db.query("UPDATE api_keys SET last_used_at = ? WHERE key_id = ?");
   q << now << key.id;
   q.run();
   return key;

@@ -1,6 +1,7 @@
 // The reading half of the embedded store.
 #include "rows.hpp"
 
+#include "weir/base/log_once.hpp"
 #include "weir/sqlite/core.hpp"
 
 namespace weir::sqlite {
@@ -13,8 +14,9 @@ std::vector<LeaseView> Core::Reader::list(const LeaseFilter& filter, LeaseTime n
   Query q = db_->query("SELECT " WEIR_LEASE_COLUMNS
                        " FROM leases l WHERE camera_uuid > ?1 AND (?2 = '' OR tenant_id = ?2) "
                        "AND (?3 = '' OR owner_id = ?3) AND (?4 = '' OR boot_id = ?4) AND (?5 = 0 OR released = 0) "
-                       "AND owner_id <> '' ORDER BY camera_uuid LIMIT ?6");
-  q << filter.after << filter.tenant << filter.runner << filter.boot << filter.only_held << filter.limit;
+                       "AND owner_id <> '' AND kind = ?7 ORDER BY camera_uuid LIMIT ?6");
+  q << filter.after << filter.tenant << filter.runner << filter.boot << filter.only_held << filter.limit
+    << lease::to_string(filter.kind);
   std::vector<LeaseView> views;
   while (q.next()) views.push_back(lease_view(q, now, clock));
   return views;
@@ -72,7 +74,7 @@ Result<std::vector<CameraRecord>> Core::Reader::list_cameras(const CameraFilter&
   while (static_cast<int>(cameras.size()) < filter.limit && q.next()) {
     auto record = camera_row(q);
     if (record) cameras.push_back(*std::move(record));
-    else note_left_out(q.id<CameraId>(5), record.error());
+    else log::error_once(kUnreadableCamera, record.error().message, "camera_uuid", q.id<CameraId>(5).str());
   }
   return cameras;
 }

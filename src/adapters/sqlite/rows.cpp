@@ -4,7 +4,7 @@ namespace weir::sqlite {
 
 lease::LeaseRow lease_row(const Query& q) {
   lease::LeaseRow row;
-  row.camera = q.id<CameraId>(0);
+  row.subject = q.id<CameraId>(0);
   row.tenant = q.id<TenantId>(1);
   row.site = q.id<SiteId>(2);
   row.assignable = q.integer(3) != 0;
@@ -18,6 +18,7 @@ lease::LeaseRow lease_row(const Query& q) {
   row.revoked = q.integer(12) != 0;
   if (q.integer(14) != 0) row.previous = lease::Tenure{q.id<BootId>(13), {q.integer(14)}};
   row.acquired_at = q.wall(15);
+  row.kind = lease::kind_of(q.text(16));
   return row;
 }
 

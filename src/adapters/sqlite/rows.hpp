@@ -11,14 +11,15 @@ namespace weir::sqlite {
 
 #define WEIR_LEASE_COLUMNS                                                                                       \
   "l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version, l.grant_version, "     \
-  "l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at"
+  "l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at, "    \
+  "l.kind"
 #define WEIR_CAMERA_COLUMNS "config, created_at, updated_at, configured_at, crashes, camera_uuid"
 #define WEIR_SITE_COLUMNS \
   "site_id, tenant_id, name, tokens, capacity, refill_per_min, budget_updated, created_at"
 #define WEIR_RUNNER_COLUMNS                                                                                      \
   "r.runner_id, r.tenant_id, r.site_id, r.about, r.capacity, r.cordoned, r.drain, r.boot_id, r.heartbeat, "      \
   "r.streams_owned, r.heartbeat_at, r.registered_at, r.last_heartbeat, "                                         \
-  "(SELECT count(*) FROM leases o WHERE o.owner_id = r.runner_id AND o.released = 0)"
+  "(SELECT count(*) FROM leases o WHERE o.owner_id = r.runner_id AND o.released = 0 AND o.kind = 'camera')"
 
 lease::LeaseRow lease_row(const Query& q);
 LeaseView lease_view(const Query& q, LeaseTime now, WallTime clock);

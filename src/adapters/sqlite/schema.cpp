@@ -92,6 +92,16 @@ ALTER TABLE leases RENAME COLUMN expired_version TO expiry_told;
 UPDATE leases SET expiry_told = CASE WHEN expiry_told = version THEN expires ELSE 0 END;
 ALTER TABLE boots ADD COLUMN will_after INTEGER NOT NULL DEFAULT 0;
 )sql",
+    // kind: what the lease is about. The column camera_uuid holds the id of every kind of subject.
+    R"sql(
+ALTER TABLE leases ADD COLUMN kind TEXT NOT NULL DEFAULT 'camera';
+
+CREATE TABLE streams(
+  stream_id TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, site_id TEXT NOT NULL, wishes TEXT NOT NULL,
+  memory TEXT NOT NULL, view TEXT NOT NULL, told_at INTEGER NOT NULL, created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+)sql",
 };
 }  // namespace
 

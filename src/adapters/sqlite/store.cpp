@@ -1,6 +1,8 @@
 #include "weir/sqlite/store.hpp"
 
 #include "files.hpp"
+#include "keys.hpp"
+#include "streams.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
@@ -70,6 +72,15 @@ struct SqliteStore::State {
     return run_blocking<T>(shared_connection ? writes : reads,
                            [this, work = std::move(work)] { return work(core->reader()); });
   }
+  // Calls a method of the core, or of its reader, with these arguments.
+  template <class R, class... Parameters, class... Arguments>
+  Async<ValueOf<R>> writing(R (Core::*method)(Parameters...), Arguments... arguments) {
+    return write<ValueOf<R>>([=](Core& c) -> Result<ValueOf<R>> { return (c.*method)(arguments...); });
+  }
+  template <class R, class... Parameters, class... Arguments>
+  Async<ValueOf<R>> reading(R (Core::Reader::*method)(Parameters...), Arguments... arguments) {
+    return read<ValueOf<R>>([=](Core::Reader& r) -> Result<ValueOf<R>> { return (r.*method)(arguments...); });
+  }
 };
 
 void SqliteStore::State::publish() {
@@ -114,7 +125,7 @@ std::optional<size_t> SqliteStore::State::attempt(std::span<Job> jobs) {
     try {
       core->rollback();
     } catch (const std::exception&) {
-      // The next BEGIN fails then too, and is logged.
+      // Where the rollback fails, the next BEGIN fails too, and is logged.
     }
     for (Job& job : jobs) job.fail(store_failed(failure));
     return {};
@@ -166,6 +177,103 @@ void SqliteStore::State::read_loop() {
   }
 }
 
+class SqliteStore::CatalogPort final : public Catalog {
+ public:
+  explicit CatalogPort(State& state) : state_(state) {}
+
+  // Answers where something could be written a moment ago, or can be now: a disk that is full can still be read.
+  Async<Nothing> ping() override {
+    return state_.write<Nothing>([this](Core& c) {
+      if (boot_now() - state_.written > 1s) state_.hold |= c.tick();
+      return ok();
+    });
+  }
+  Async<Tenant> add_tenant(Tenant tenant) override { return state_.writing(&Core::add_tenant, tenant); }
+  Async<std::vector<Tenant>> list_tenants(TenantId only, TenantId after, int limit) override {
+    return state_.reading(&Core::Reader::list_tenants, only, after, limit);
+  }
+  Async<Nothing> remove_tenant(TenantId id) override { return state_.writing(&Core::remove_tenant, id); }
+  Async<Site> add_site(Site site) override { return state_.writing(&Core::add_site, site); }
+  Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) override {
+    return state_.read<std::vector<Site>>([=, this](Core::Reader& r) -> Result<std::vector<Site>> {
+      return r.list_sites(tenant, after, limit, state_.times().first);
+    });
+  }
+  Async<Site> show_site(SiteId id, TenantId tenant) override {
+    return state_.read<Site>([=, this](Core::Reader& r) { return r.show_site(id, tenant, state_.times().first); });
+  }
+  Async<int> count_cameras(SiteId id, TenantId tenant) override {
+    return state_.reading(&Core::Reader::count_cameras, id, tenant);
+  }
+  Async<Nothing> remove_site(SiteId id, TenantId tenant) override {
+    return state_.writing(&Core::remove_site, id, tenant);
+  }
+  Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
+                         std::optional<double> tokens) override {
+    return state_.writing(&Core::set_budget, id, tenant, capacity, refill_per_min, tokens);
+  }
+  Async<CameraRecord> add_camera(camera::Config config) override { return state_.writing(&Core::add_camera, config); }
+  Async<std::vector<CameraRecord>> list_cameras(CameraFilter filter) override {
+    return state_.reading(&Core::Reader::list_cameras, filter);
+  }
+  Async<CameraRecord> show_camera(CameraId id, TenantId tenant) override {
+    return state_.reading(&Core::Reader::show_camera, id, tenant);
+  }
+  Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override {
+    return state_.writing(&Core::edit_camera, id, tenant, change);
+  }
+  Async<Nothing> remove_camera(CameraId id, TenantId tenant) override {
+    return state_.writing(&Core::remove_camera, id, tenant);
+  }
+  Async<int> count_crash(CameraId id, TenantId tenant) override {
+    return state_.writing(&Core::count_crash, id, tenant);
+  }
+  Async<Runner> register_runner(Runner runner, std::string will_sha256, TenantId tenant) override {
+    return state_.writing(&Core::register_runner, runner, will_sha256, tenant);
+  }
+  Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override {
+    return state_.writing(&Core::heartbeat, id, tenant, body, streams_owned);
+  }
+  Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override {
+    return state_.read<std::vector<Runner>>([=, this](Core::Reader& r) -> Result<std::vector<Runner>> {
+      return r.list_runners(tenant, after, limit, state_.times().first, state_.limits.runner_live);
+    });
+  }
+  Async<Runner> show_runner(RunnerId id, TenantId tenant) override {
+    return state_.read<Runner>([=, this](Core::Reader& r) {
+      return r.show_runner(id, tenant, state_.times().first, state_.limits.runner_live);
+    });
+  }
+  Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override {
+    return state_.writing(&Core::change_runner, id, tenant, change);
+  }
+  Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override {
+    return state_.writing(&Core::remove_runner, id, tenant);
+  }
+  Async<StreamRecord> put_stream(StreamRecord stream) override {
+    return state_.write<StreamRecord>([=](Core& c) { return sqlite::put_stream(c.db(), wall_now(), stream); });
+  }
+  Async<Nothing> tell_stream(StreamTold told) override {
+    return state_.write<Nothing>(
+        [=](Core& c) { return sqlite::tell_stream(c.db(), wall_now(), c.state().epoch, told); });
+  }
+  Async<std::vector<StreamRecord>> list_streams(TenantId tenant, SubjectId after, int limit) override {
+    return state_.read<std::vector<StreamRecord>>([=, this](Core::Reader& r) -> Result<std::vector<StreamRecord>> {
+      return r.list_streams(tenant, after, limit, state_.times().first);
+    });
+  }
+  Async<StreamRecord> show_stream(SubjectId id, TenantId tenant) override {
+    return state_.read<StreamRecord>(
+        [=, this](Core::Reader& r) { return r.show_stream(id, tenant, state_.times().first); });
+  }
+  Async<Nothing> remove_stream(SubjectId id, TenantId tenant) override {
+    return state_.write<Nothing>([=](Core& c) { return sqlite::remove_stream(c.db(), c.now(), id, tenant); });
+  }
+
+ private:
+  State& state_;
+};
+
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(Config config) {
   auto state = std::make_unique<State>();
   state->limits = config.limits;
@@ -185,7 +293,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(Config config) {
   return std::unique_ptr<SqliteStore>(new SqliteStore(std::move(state)));
 }
 
-SqliteStore::SqliteStore(std::unique_ptr<State> state) : state_(std::move(state)) {
+SqliteStore::SqliteStore(std::unique_ptr<State> state)
+    : state_(std::move(state)), catalog_(std::make_unique<CatalogPort>(*state_)) {
   state_->writer = std::thread([s = state_.get()] { s->write_loop(); });
   state_->reader = std::thread([s = state_.get()] { s->read_loop(); });
 }
@@ -197,8 +306,7 @@ SqliteStore::~SqliteStore() {
   state_->reader.join();
 }
 
-template <class T>
-using Async = boost::asio::awaitable<Result<T>>;
+Catalog& SqliteStore::catalog() { return *catalog_; }
 
 // ---- leases ----
 
@@ -207,8 +315,8 @@ Async<std::vector<lease::Answer>> SqliteStore::apply(lease::Batch batch) {
                                                     Turn::lease);
 }
 
-// Lease time moves on the writer's thread by itself; this tells what it found, and whether it is stuck. Then nobody
-// takes what waits there, and who asked for it has long given up.
+// Lease time moves on the writer's thread by itself; this tells what the last tick found, and whether the thread is
+// stuck. A stuck thread takes no jobs, and the askers of those that wait have long given up.
 Async<TickReport> SqliteStore::tick() {
   state_->writes.expire();
   state_->reads.expire();
@@ -245,95 +353,13 @@ Async<BudgetAnswer> SqliteStore::consume(SiteId site, TenantId tenant, std::opti
   return state_->write<BudgetAnswer>([=](Core& c) { return c.consume(site, tenant, use); });
 }
 
-// ---- catalog ----
-
-// Answers where something could be written a moment ago, or can be now: a disk that is full can still be read.
-Async<Nothing> SqliteStore::ping() {
-  return state_->write<Nothing>([this](Core& c) {
-    if (boot_now() - state_->written > 1s) state_->hold |= c.tick();
-    return ok();
-  });
-}
-Async<Tenant> SqliteStore::add_tenant(Tenant tenant) {
-  return state_->write<Tenant>([=](Core& c) { return c.add_tenant(tenant); });
-}
-Async<std::vector<Tenant>> SqliteStore::list_tenants(TenantId only, TenantId after, int limit) {
-  return state_->read<std::vector<Tenant>>(
-      [=](Core::Reader& r) -> Result<std::vector<Tenant>> { return r.list_tenants(only, after, limit); });
-}
-Async<Nothing> SqliteStore::remove_tenant(TenantId id) {
-  return state_->write<Nothing>([=](Core& c) { return c.remove_tenant(id); });
-}
-Async<Site> SqliteStore::add_site(Site site) {
-  return state_->write<Site>([=](Core& c) { return c.add_site(site); });
-}
-Async<std::vector<Site>> SqliteStore::list_sites(TenantId tenant, SiteId after, int limit) {
-  return state_->read<std::vector<Site>>([=, this](Core::Reader& r) -> Result<std::vector<Site>> {
-    return r.list_sites(tenant, after, limit, state_->times().first);
-  });
-}
-Async<Site> SqliteStore::show_site(SiteId id, TenantId tenant) {
-  return state_->read<Site>([=, this](Core::Reader& r) { return r.show_site(id, tenant, state_->times().first); });
-}
-Async<int> SqliteStore::count_cameras(SiteId id, TenantId tenant) {
-  return state_->read<int>([=](Core::Reader& r) -> Result<int> { return r.count_cameras(id, tenant); });
-}
-Async<Nothing> SqliteStore::remove_site(SiteId id, TenantId tenant) {
-  return state_->write<Nothing>([=](Core& c) { return c.remove_site(id, tenant); });
-}
-Async<Site> SqliteStore::set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
-                                    std::optional<double> tokens) {
-  return state_->write<Site>([=](Core& c) { return c.set_budget(id, tenant, capacity, refill_per_min, tokens); });
-}
-Async<CameraRecord> SqliteStore::add_camera(camera::Config config) {
-  return state_->write<CameraRecord>([=](Core& c) { return c.add_camera(config); });
-}
-Async<std::vector<CameraRecord>> SqliteStore::list_cameras(CameraFilter filter) {
-  return state_->read<std::vector<CameraRecord>>([=](Core::Reader& r) { return r.list_cameras(filter); });
-}
-Async<CameraRecord> SqliteStore::show_camera(CameraId id, TenantId tenant) {
-  return state_->read<CameraRecord>([=](Core::Reader& r) { return r.show_camera(id, tenant); });
-}
-Async<CameraRecord> SqliteStore::edit_camera(CameraId id, TenantId tenant, CameraEdit change) {
-  return state_->write<CameraRecord>([=](Core& c) { return c.edit_camera(id, tenant, change); });
-}
-Async<Nothing> SqliteStore::remove_camera(CameraId id, TenantId tenant) {
-  return state_->write<Nothing>([=](Core& c) { return c.remove_camera(id, tenant); });
-}
-Async<int> SqliteStore::count_crash(CameraId id, TenantId tenant) {
-  return state_->write<int>([=](Core& c) { return c.count_crash(id, tenant); });
-}
-Async<Runner> SqliteStore::register_runner(Runner runner, std::string will_sha256, TenantId tenant) {
-  return state_->write<Runner>([=](Core& c) { return c.register_runner(runner, will_sha256, tenant); });
-}
-Async<RunnerOrders> SqliteStore::heartbeat(RunnerId id, TenantId tenant, boost::json::object body,
-                                           int streams_owned) {
-  return state_->write<RunnerOrders>([=](Core& c) { return c.heartbeat(id, tenant, body, streams_owned); });
-}
-Async<std::vector<Runner>> SqliteStore::list_runners(TenantId tenant, RunnerId after, int limit) {
-  return state_->read<std::vector<Runner>>([=, this](Core::Reader& r) -> Result<std::vector<Runner>> {
-    return r.list_runners(tenant, after, limit, state_->times().first, state_->limits.runner_live);
-  });
-}
-Async<Runner> SqliteStore::show_runner(RunnerId id, TenantId tenant) {
-  return state_->read<Runner>([=, this](Core::Reader& r) {
-    return r.show_runner(id, tenant, state_->times().first, state_->limits.runner_live);
-  });
-}
-Async<Runner> SqliteStore::change_runner(RunnerId id, TenantId tenant, RunnerChange change) {
-  return state_->write<Runner>([=](Core& c) { return c.change_runner(id, tenant, change); });
-}
-Async<Nothing> SqliteStore::remove_runner(RunnerId id, TenantId tenant) {
-  return state_->write<Nothing>([=](Core& c) { return c.remove_runner(id, tenant); });
-}
-
 // ---- events ----
 
-Async<std::vector<Confirmation>> SqliteStore::append(std::vector<OutgoingEvent> events, EventSpeaker speaker) {
+Async<std::vector<Confirmation>> SqliteStore::append(std::vector<event::Event> events, EventSpeaker speaker) {
   return state_->write<std::vector<Confirmation>>(
       [events = std::move(events), speaker = std::move(speaker)](Core& c) { return c.append(events, speaker); });
 }
-Async<Nothing> SqliteStore::announce(std::vector<Announcement> announcements) {
+Async<Nothing> SqliteStore::announce(std::vector<event::Event> announcements) {
   return state_->write<Nothing>([announcements = std::move(announcements)](Core& c) {
     c.announce(announcements);
     return ok();
@@ -356,17 +382,17 @@ Async<std::int64_t> SqliteStore::trim(EventRetention retention, int most) {
 // ---- keys ----
 
 Async<ApiKey> SqliteStore::add_key(ApiKey key, std::string secret_sha256) {
-  return state_->write<ApiKey>([=](Core& c) { return c.add_key(key, secret_sha256); });
+  return state_->write<ApiKey>([=](Core& c) { return sqlite::add_key(c.db(), wall_now(), key, secret_sha256); });
 }
 Async<std::vector<ApiKey>> SqliteStore::list_keys(TenantId tenant, KeyId after, int limit) {
   return state_->read<std::vector<ApiKey>>(
       [=](Core::Reader& r) -> Result<std::vector<ApiKey>> { return r.list_keys(tenant, after, limit); });
 }
 Async<Nothing> SqliteStore::revoke_key(KeyId id, TenantId tenant) {
-  return state_->write<Nothing>([=](Core& c) { return c.revoke_key(id, tenant); });
+  return state_->write<Nothing>([=](Core& c) { return sqlite::revoke_key(c.db(), id, tenant); });
 }
 Async<ApiKey> SqliteStore::find_key(std::string secret_sha256) {
-  return state_->write<ApiKey>([=](Core& c) { return c.find_key(secret_sha256); });
+  return state_->write<ApiKey>([=](Core& c) { return sqlite::find_key(c.db(), wall_now(), secret_sha256); });
 }
 
 }  // namespace weir::sqlite

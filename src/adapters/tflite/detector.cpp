@@ -4,7 +4,9 @@
 
 #include "library.hpp"
 #include "ssd.hpp"
+#include "trial.hpp"
 
+#include "weir/base/plain_file.hpp"
 #include "weir/tflite/labels.hpp"
 
 #include <fmt/format.h>
@@ -180,7 +182,7 @@ class TfliteDetector final : public Detector {
 }  // namespace
 
 Result<std::unique_ptr<Detector>> make(const ModelFiles& files, int threads) {
-  TRY(bytes, read_model(files.model));
+  TRY(bytes, for_model(read_plain_file(files.model, kModelBytesMax)));
   TRY(labels, labels_of(files, bytes));
   TRY(api, load_api(files.library));
   auto detector = std::make_unique<TfliteDetector>(api, std::move(bytes), std::move(labels));

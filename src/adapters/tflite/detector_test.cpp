@@ -1,3 +1,4 @@
+#include "weir/base/plain_file.hpp"
 #include "weir/tflite/detector.hpp"
 
 #include "rgb_picture.hpp"
@@ -99,7 +100,7 @@ TEST_F(TfliteDetector, WhatCannotBeLoadedIsAModelErrorThatNamesTheFile) {
 }
 
 TEST_F(TfliteDetector, DamagedModelsAreModelErrors) {
-  std::string whole = *read_model(model_);
+  std::string whole = *read_plain_file(model_, kModelBytesMax);
   std::string labels = whole.substr(whole.size() - 1000);
   // Cut off, with the labels still behind; the wrong mark; noise throughout.
   EXPECT_PRED2(has, failure_of_bytes(whole.substr(0, whole.size() / 2) + labels), damaged_);
@@ -119,7 +120,7 @@ TEST_F(TfliteDetector, DamagedModelsAreModelErrors) {
 // wild pointer, the second makes it abort.
 TEST_F(TfliteDetector, DamageThatCrashesTheLibraryIsAModelErrorToo) {
   for (auto [at, value] : {std::pair<size_t, char>{3793634, 1}, {3738412, 2}}) {
-    std::string damaged = *read_model(model_);
+    std::string damaged = *read_plain_file(model_, kModelBytesMax);
     ASSERT_GT(damaged.size(), at);
     damaged[at] = value;
     EXPECT_PRED2(has, failure_of_bytes(damaged), "is damaged: its library crashed") << at;

@@ -2,6 +2,8 @@
 
 #include "packed_labels.hpp"
 
+#include "weir/base/plain_file.hpp"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -40,8 +42,8 @@ std::vector<std::string> classes(std::vector<std::string> lines) {
 
 Result<std::vector<std::string>> labels_of(const ModelFiles& files, std::string_view bytes) {
   if (!files.labels.empty()) {
-    TRY(lines, read_labels(files.labels));
-    return classes(std::move(lines));
+    TRY(text, for_model(read_plain_file(files.labels, kLabelsBytesMax)));
+    return classes(split_labels(text));
   }
   auto labels = classes(packed_labels(bytes));
   if (labels.empty()) return model_failure(fmt::format("{} carries no labels: name a file that does", files.model));

@@ -2,13 +2,15 @@
 
 #include "library.hpp"
 
+#include "weir/base/shared_library.hpp"
+
 namespace weir::tflite {
 
 namespace {
 
 template <class F>
 Status bind(void* library, const char* name, F& function) {
-  TRY(found, find_symbol(library, name));
+  TRY(found, for_model(find_symbol(library, name)));
   function = reinterpret_cast<F>(found);
   return ok();
 }
@@ -23,7 +25,7 @@ void bind_xnnpack(void* library, Api& api) {
 }  // namespace
 
 Result<Api> load_api(const std::string& path) {
-  TRY(library, load_library(path));
+  TRY(library, for_model(load_library(path)));
   Api api{};
   Status bound[] = {
       bind(library, "TfLiteVersion", api.version),

@@ -7,8 +7,8 @@
 
 namespace weir::tflite {
 
-// Of the archive's text files the one with "label" in its name, else the first. Empty where there is none, or where it
-// is compressed: the tools that write these archives store.
+// The labels in the archive's text file with "label" in its name, else in its first text file. Empty where there is
+// none, or where it is compressed: the tools that write these archives do not compress.
 std::vector<std::string> packed_labels(std::string_view file);
 
 }  // namespace weir::tflite

@@ -17,9 +17,9 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Told by the shapes: boxes [1,N,4], count [1], classes and scores [1,N]. These two look alike; where the boxes come
-// first classes precede scores (as the operator answers), where they come second scores stand first and classes last
-// (as newer exporters order them). Any other order is nothing known.
+// The shapes tell which output is which: boxes [1,N,4], count [1], classes and scores [1,N]. These two look alike;
+// where the boxes come first classes precede scores (as the operator answers), where they come second scores stand
+// first and classes last (as newer exporters order them). Any other order is not recognised.
 std::optional<Layout> recognise(const std::vector<std::vector<int>>& shapes);
 
 struct Outputs {

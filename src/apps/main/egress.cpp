@@ -1,7 +1,7 @@
 // `weir-egress`: the forwarder as a program; `weir egress …` finds it beside itself.
-#include "../command_line.hpp"
-#include "../egress/egress.hpp"
-#include "../print.hpp"
+#include "common/command_line.hpp"
+#include "common/print.hpp"
+#include "egress/egress.hpp"
 
 #include "weir/base/secret.hpp"
 

@@ -1,6 +1,6 @@
 // `weir`: finds the command, runs it, and turns what it answers into an exit code and at most one sentence.
-#include "../command_line.hpp"
-#include "../print.hpp"
+#include "common/command_line.hpp"
+#include "common/print.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -35,8 +35,9 @@ int printed(int code) {
   return lost ? fail(*lost) : code;
 }
 
-// Where whoever started this has closed one of the three, the next thing that is opened would take its place: a socket
-// would get what is printed. Nothing is read there then, and what is printed there is lost without being a failure.
+// Where the starting process has closed standard input, output or error, the next file that is opened would take its
+// number: a socket would get what is printed. So /dev/null takes the place: nothing is read there, and what is
+// printed there is lost without being a failure.
 void open_what_is_closed() {
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);
@@ -45,7 +46,7 @@ void open_what_is_closed() {
 int run(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty()) {
-    for (std::string_view helper : {"worker", "egress", "camsim"})
+    for (std::string_view helper : {"worker", "egress", "camsim", "hook"})
       if (words[0] == helper) return start_helper(helper, argv);
     if (words[0] == "--version") words[0] = "version";
     if (words[0] == "help") words[0] = "--help";

@@ -1,6 +1,7 @@
 #include "detectors.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/base/plain_file.hpp"
 #include "weir/onnx/detector.hpp"
 #include "weir/onnx/labels.hpp"
 #include "weir/onnx/translated.hpp"
@@ -34,7 +35,8 @@ std::string hog_module() {
 
 constexpr const char* kOnnxModel = "yolo11n";  // of a camera that names none
 
-// Our own copy where there is one; else the name alone, which the system's loader searches for.
+// The copy of the library in library_dir where there is one; else its name alone, which the system's loader searches
+// for.
 std::string library(const DetectorFolders& folders, const std::string& name) {
   fs::path own = fs::path(folders.libraries) / name;
   std::error_code unknown;
@@ -51,7 +53,7 @@ ModelFiles files_of(const DetectorFolders& folders, const camera::Model& model, 
           .labels = fs::exists(labels, unknown) ? labels.string() : ""};
 }
 
-// Says which library runs a model, once for as long as that is the same: threads, and cameras that come back, ask
+// Logs which library runs a model, once for as long as that is the same: threads, and cameras that come back, ask
 // often.
 void tell_engine(const std::string& model, const std::string& engine, const std::string& why) {
   static std::mutex mutex;
@@ -64,7 +66,7 @@ void tell_engine(const std::string& model, const std::string& engine, const std:
 // A .tflite model runs on ONNX Runtime, which is faster, where that is there and the model is one that it can be given;
 // on TensorFlow Lite everywhere else.
 Result<std::unique_ptr<Detector>> make_tflite(const DetectorFolders& folders, const ModelFiles& files) {
-  TRY(bytes, read_model(files.model));
+  TRY(bytes, for_model(read_plain_file(files.model, kModelBytesMax)));
   TRY(labels, tflite::labels_of(files, bytes));
   auto fast = onnx::make_translated(library(folders, kOnnxLibrary), bytes, std::move(labels));
   if (fast) {
@@ -76,7 +78,7 @@ Result<std::unique_ptr<Detector>> make_tflite(const DetectorFolders& folders, co
   return std::move(usual);
 }
 
-// What can stand in a camera's allow_labels: a class without a name is never said.
+// The labels that can stand in a camera's allow_labels: a class without a name is never reported.
 std::vector<std::string> sayable(const std::vector<std::string>& classes) {
   std::vector<std::string> labels;
   std::set<std::string> seen;
@@ -90,7 +92,7 @@ Result<std::vector<std::string>> classes_of(const DetectorFolders& folders, cons
   ModelFiles files = files_of(folders, model, "", ".tflite", kTfliteLibrary);
   std::string bytes;
   if (files.labels.empty()) {
-    TRY(read, read_model(files.model));
+    TRY(read, for_model(read_plain_file(files.model, kModelBytesMax)));
     bytes = std::move(read);
   }
   return tflite::labels_of(files, bytes);

@@ -1,7 +1,7 @@
 // Which detector a camera's model means, and where its files lie. Plain functions; any thread.
 #pragma once
 
-#include "../detector_folders.hpp"
+#include "common/detector_folders.hpp"
 
 #include "weir/ports/detector.hpp"
 #include "weir/ports/model_labels.hpp"
@@ -10,8 +10,8 @@ namespace weir::apps {
 
 DetectorFactory detector_factory(DetectorFolders folders);
 
-// Every model there is in the folder and what it can say, in the order of its classes. One whose labels cannot be read
-// is left out and a line in the log. Nothing is run or loaded, but files are read whole.
+// Every model in the folder and its labels, in the order of its classes. A model whose labels cannot be read is left
+// out, and the log says so. Nothing is run or loaded, but files are read whole.
 std::vector<ModelLabels> list_models(const DetectorFolders& folders);
 
 }  // namespace weir::apps

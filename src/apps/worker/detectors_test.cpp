@@ -4,6 +4,7 @@
 #include "rgb_picture.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/base/plain_file.hpp"
 #include "weir/ports/model_files.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ class Detectors : public ::testing::Test {
          {"lib/libonnxruntime.so.1", "lib/libtensorflowlite_c.so", "models/efficientdet-lite0.tflite"})
       if (part(name).empty()) GTEST_SKIP() << name << " was not fetched";
     fs::create_directories(folder_);
-    model_ = *read_model(part("models/efficientdet-lite0.tflite"));
+    model_ = *read_plain_file(part("models/efficientdet-lite0.tflite"), kModelBytesMax);
   }
   void TearDown() override { fs::remove_all(folder_); }
 

@@ -1,7 +1,7 @@
 #include "labels.hpp"
 
-#include "../logging.hpp"
-#include "../model_labels.hpp"
+#include "common/logging.hpp"
+#include "common/model_labels.hpp"
 #include "detectors.hpp"
 
 namespace weir::apps {

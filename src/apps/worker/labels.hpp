@@ -1,8 +1,8 @@
-// `weir-worker labels`: what the models on this machine can say. A runner asks it once, when it starts, and tells the
+// `weir-worker labels`: the labels of the models on this machine. A runner asks it once, when it starts, and tells the
 // control plane; `weir model labels --local` is the same for a person. Main thread only.
 #pragma once
 
-#include "../command.hpp"
+#include "common/command.hpp"
 
 namespace weir::apps {
 

@@ -1,6 +1,6 @@
 #include "measure.hpp"
 
-#include "../print.hpp"
+#include "common/print.hpp"
 #include "detectors.hpp"
 
 #include "weir/base/clock.hpp"
@@ -23,7 +23,7 @@ namespace weir::apps {
 
 namespace {
 
-// How long each kind of work is repeated. The detector's is the dearest and decides most.
+// How long each kind of work is repeated. The detector's work costs most and decides most.
 struct Times {
   Duration encode, decode, keyframe, gate, detect;
 };
@@ -116,7 +116,7 @@ class Clip {
       return Error{Errc::internal, "clip", "the clip that was encoded for measuring cannot be read"};
     return out;
   }
-  // Its pictures, decoded: what is shown to gate and detector.
+  // The clip's pictures, decoded: these are shown to gate and detector.
   Result<std::vector<PicturePtr>> pictures() const {
     TRY(reading, read());
     std::vector<PicturePtr> all;

@@ -1,13 +1,14 @@
 // `weir-worker measure`: what a picture costs on this machine, measured with the code that will do the work.
 //
-// A clip is encoded for each size and decoded by the real source on as many threads as there are processors, in full and
-// by its keyframe alone; its pictures are shown to the motion gate and to the detector, one detector a thread, as the
-// worker's inference threads have them. Costs are the processor time of this process, so that what else runs on the
-// machine changes them little. What this does not measure, the network's part, is said in weir/sizing. Main thread only.
+// A clip is encoded for each size and decoded by the real source on as many threads as there are processors, in full
+// and by its keyframe alone; its pictures are shown to the motion gate and to the detector, one detector a thread, as
+// the worker's inference threads have them. Costs are the processor time of this process, so that what else runs on
+// the machine changes them little. The cost of receiving over the network is not measured; weir/sizing estimates it.
+// Main thread only.
 #pragma once
 
-#include "../command.hpp"
-#include "../size_options.hpp"
+#include "common/command.hpp"
+#include "size/size_options.hpp"
 
 #include "weir/ports/detector.hpp"
 #include "weir/sizing/measurement.hpp"

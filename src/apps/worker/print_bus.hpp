@@ -2,7 +2,7 @@
 // Publisher's thread only.
 #pragma once
 
-#include "../print.hpp"
+#include "common/print.hpp"
 
 #include "weir/ports/event_bus.hpp"
 
@@ -10,9 +10,9 @@ namespace weir::apps {
 
 class PrintBus final : public EventBus {
  public:
-  boost::asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<OutgoingEvent> events) override {
+  boost::asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<event::Event> events) override {
     std::string lines;
-    for (const OutgoingEvent& event : events) lines += event.payload + "\n";
+    for (const event::Event& event : events) lines += event.payload + "\n";
     print(lines);
     co_return std::vector<Confirmation>(events.size(), Confirmation::accepted);
   }

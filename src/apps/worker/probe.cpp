@@ -1,7 +1,7 @@
 #include "probe.hpp"
 
-#include "../files.hpp"
-#include "../print.hpp"
+#include "common/files.hpp"
+#include "common/print.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
@@ -221,7 +221,7 @@ Result<int> run_probe(const Arguments& arguments) {
   }
   ffmpeg::SourceConfig config;
   config.url = Secret(url);
-  config.loopback = config.files = true;  // whoever may run this command is on the machine already
+  config.loopback = config.files = true;  // a person who may run this command is on the machine already
   std::string transport = arguments.has("transport") ? arguments.text("transport") : "tcp";
   if (transport != "tcp" && transport != "udp") return usage_error("--transport must be tcp or udp");
   if (transport == "udp") config.transport = camera::Transport::udp;

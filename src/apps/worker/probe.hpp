@@ -4,7 +4,7 @@
 // stream. A password is presented once. Main thread only.
 #pragma once
 
-#include "../command.hpp"
+#include "common/command.hpp"
 
 #include "weir/base/secret.hpp"
 #include "weir/ffmpeg/source.hpp"

@@ -1,16 +1,18 @@
 #include "shard.hpp"
 
-#include "../files.hpp"
-#include "../logging.hpp"
-#include "../print.hpp"
-#include "../signals.hpp"
+#include "common/files.hpp"
+#include "common/logging.hpp"
+#include "common/print.hpp"
+#include "common/signals.hpp"
 #include "detectors.hpp"
 #include "print_bus.hpp"
 
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
+#include "weir/base/spawn.hpp"
 #include "weir/ffmpeg/source.hpp"
 #include "weir/http_bus/http_bus.hpp"
+#include "weir/link/protocol.hpp"
 #include "weir/net/server.hpp"
 #include "weir/posix/machine.hpp"
 #include "weir/spool/file_spool.hpp"
@@ -19,8 +21,6 @@
 #include "weir/worker/publisher_thread.hpp"
 #include "weir/worker/worker.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include <sys/syscall.h>
@@ -184,7 +184,7 @@ Status ShardProcess::open_publisher() {
         io, {.base_url = shard_.control_plane, .token = shard_.token, .ca_file = ca_file});
     set_bus_ = [&io, http = bus.get()](std::string url, Secret token) {
       asio::post(io, [http, url = std::move(url), token = std::move(token)] {
-        if (!url.empty() && !http->use(url)) log::warn("bus.refused", "the control plane's new address is none");
+        if (!url.empty() && !http->use(url)) log::warn("bus.refused", "the control plane's new address is not a URL");
         if (!token.empty()) http->set_token(token);
       });
     };
@@ -198,7 +198,8 @@ Status ShardProcess::open_publisher() {
   hooks.on_handed = [&handed](Duration took) { handed.observe(seconds(took)); };
   hooks.on_stale = [this](const CameraId& camera, lease::Version version) {
     asio::post(io_, [this, camera, version] {
-      // Stale is not lost: where there is a manager, only the store's answer to it ends the camera (rule 4).
+      // Stale is not lost: where there is a manager, only the store's answer to the manager ends the camera ("Lost is
+      // only a typed answer" in docs/lease-protocol.md).
       if (lifeline_.is_open() || manager_.is_open()) return;
       worker_->refused(camera, version);
       if (worker_->lost_all()) begin_drain("the leases of all its cameras are gone", kExitLeaseLost);
@@ -208,7 +209,7 @@ Status ShardProcess::open_publisher() {
   return ok();
 }
 
-// Printed events have no rivals.
+// Nobody else prints these events, so the worker needs no lease: it grants itself every camera.
 void ShardProcess::grant_everything() {
   for (const worker::Source& source : shard_.sources)
     worker_->grant({.camera = source.config.camera,
@@ -225,7 +226,8 @@ Status ShardProcess::start() {
   TRY(recorded, worker::install_crash_record(shard_.crash_file));
   TRY(opened, open_publisher());
   metrics_.add_process_metrics();
-  // Whatever can fail is done before a camera's thread uses what a failure would destroy.
+  // Everything that can fail is done before a camera's thread starts, because that thread uses what a failure would
+  // destroy.
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
   TRY(listening, server_->listen_from("127.0.0.1", static_cast<int>(settings_.integer("prom_worker_port"))));
   worker_ = std::make_unique<worker::Worker>(clock_, metrics_, publisher_->publisher(), shard_, worker_settings(settings_, shard_),
@@ -243,10 +245,10 @@ Status ShardProcess::start() {
       .set_bus = set_bus_,
       .mute = [this] { return is_mute(); }});
   worker::add_endpoints(router_, *endpoints_);
-  json::object ready{{"control", "http://" + server_->address()}, {"pid", ::getpid()}};
-  // Whoever gave the token knows it; a person who started this by hand needs to be told.
-  if (shard_.control_token.empty() && ::isatty(1) == 1) ready["token"] = token.reveal();
-  if (!print_) print_line(json::to_text(ready));
+  link::Ready ready{.control = "http://" + server_->address(), .pid = ::getpid(), .protocol = link::kProtocol};
+  // A manager that gave the token knows it; a person who started this worker by hand needs to be told it.
+  if (shard_.control_token.empty() && ::isatty(1) == 1) ready.token = token;
+  if (!print_) print_line(json::to_text(json::write_value(ready)));
   log::info("worker.started", "a worker runs")
       .with("shard_id", shard_.shard)
       .with("cameras", shard_.sources.size())
@@ -261,7 +263,7 @@ void ShardProcess::parent_gone() {
   begin_drain("the parent is gone", kExitParentGone);
 }
 
-// The other end is held by the parent alone: its end of file is the parent's.
+// Only the parent holds the other end: an end of file means that the parent has ended.
 Status ShardProcess::watch_lifeline(int fd) {
   boost::system::error_code bad;
   lifeline_.assign(fd, bad);
@@ -306,7 +308,7 @@ void ShardProcess::begin_drain(std::string_view why, int code) {
   log::info("worker.draining", std::string(why));
   std::signal(SIGALRM, end_stuck_process);
   ::alarm(static_cast<unsigned>(std::ceil(seconds(settings_.duration("grace_timeout_s")))));
-  asio::co_spawn(io_, drain(code), asio::detached);
+  spawn(io_.get_executor(), drain(code), "the drain");
 }
 
 // The reverse of the data's way: cameras, then events, then the endpoints.
@@ -321,7 +323,7 @@ asio::awaitable<void> ShardProcess::drain(int code) {
 }
 
 void ShardProcess::run() {
-  asio::co_spawn(io_, worker_->run(), asio::detached);
+  spawn(io_.get_executor(), worker_->run(), "the worker");
   io_.run();
   log::info("worker.stopped", threads_left_ ? "stopped; a camera's thread hung and ends with the process" : "stopped")
       .with("exit_code", code_);

@@ -1,12 +1,11 @@
 // `weir-camsim`: simulated RTSP cameras. Reads its command line, starts simulator and control endpoint, says on one
 // line where they are, and ends at once when told to.
 #include "weir/base/log.hpp"
+#include "weir/base/spawn.hpp"
 #include "weir/camsim/control.hpp"
 #include "weir/net/server.hpp"
 
 #include <CLI/CLI.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 
@@ -102,7 +101,7 @@ Result<int> serve(const Config& config, bool exit_with_stdin) {
     ::alarm(kShutdownSeconds);  // pipelines that hang in their shutdown are not waited for
     signals.cancel();
     if (input.is_open()) input.cancel();
-    asio::co_spawn(io, server.stop(0s), asio::detached);
+    spawn(io.get_executor(), server.stop(0s), "the end of the server");
   };
   signals.async_wait([&](const boost::system::error_code&, int) { stop(); });
   std::function<void()> read_input = [&] {

@@ -25,7 +25,7 @@ void append_quoted(std::string& out, std::string_view text) {
   out += '"';
 }
 
-// 0.89, 12, 0: never 1E2, and never what JSON has no word for.
+// Writes 0.89, 12 or 0: never 1E2, and never NaN or infinity, which JSON cannot express.
 void append_number(std::string& out, double value, int decimals) {
   size_t begin = out.size();
   fmt::format_to(std::back_inserter(out), "{:.{}f}", std::isfinite(value) ? value : 0.0, decimals);
@@ -84,17 +84,6 @@ void append_object(std::string& out, const SeenObject& seen) {
   object.end();
 }
 
-std::string_view to_text(StreamState state) {
-  switch (state) {
-    case StreamState::connecting: return "CONNECTING";
-    case StreamState::streaming: return "STREAMING";
-    case StreamState::disconnected: return "DISCONNECTED";
-  }
-  return "";
-}
-
-}  // namespace
-
 std::string to_json(const DetectionEvent& event) {
   std::string out;
   out.reserve(384 + 96 * event.detections.size());
@@ -102,9 +91,9 @@ std::string to_json(const DetectionEvent& event) {
   object.text("ts", to_iso(event.ts))
       .text("runner_id", event.runner.str())
       .text("shard_id", event.shard_id)
-      .text("tenant_id", event.tenant.str())
-      .text("site_id", event.site.str())
-      .text("camera_uuid", event.camera.str())
+      .text("tenant_id", event.place.tenant.str())
+      .text("site_id", event.place.site.str())
+      .text("camera_uuid", event.place.camera.str())
       .whole("frame_id", event.frame_id)
       .number("fps", event.fps, 2);
   append_list(object.key("detections"), event.detections, [&](const SeenObject& seen) { append_object(out, seen); });
@@ -117,8 +106,8 @@ std::string to_json(const StreamStatus& event) {
   std::string out;
   Object object(out);
   object.text("type", "stream.status")
-      .text("state", to_text(event.state))
-      .text("camera_uuid", event.camera.str())
+      .text("state", to_string(event.state))
+      .text("camera_uuid", event.place.camera.str())
       .text("runner_id", event.runner.str())
       .text("shard_id", event.shard_id);
   if (event.fps) object.number("fps", *event.fps, 2);
@@ -136,7 +125,7 @@ std::string to_json(const StreamErrorEvent& event) {
   std::string out;
   Object(out)
       .text("type", "stream.error")
-      .text("camera_uuid", event.camera.str())
+      .text("camera_uuid", event.place.camera.str())
       .text("runner_id", event.runner.str())
       .text("code", event.code)
       .text("detail", event.detail)
@@ -162,17 +151,32 @@ std::string to_json(const RunnerHeartbeat& event) {
   return out;
 }
 
-std::string stamped(std::string payload, std::int64_t lease_version) {
-  WEIR_ASSERT(payload.size() >= 2 && payload.back() == '}');
-  payload.pop_back();
-  fmt::format_to(std::back_inserter(payload), "{}\"lease_version\":{}}}", payload.back() == '{' ? "" : ",",
-                 lease_version);
-  return payload;
+}  // namespace
+
+std::string_view to_string(StreamState state) {
+  switch (state) {
+    case StreamState::connecting: return "CONNECTING";
+    case StreamState::streaming: return "STREAMING";
+    case StreamState::disconnected: return "DISCONNECTED";
+  }
+  return "";
 }
 
-std::string make_event_id(WallTime now, std::string_view random) {
-  auto ms = std::chrono::floor<std::chrono::milliseconds>(now).time_since_epoch().count();
-  return fmt::format("{:012x}-{}", ms, random);
+Event to_event(const DetectionEvent& said) {
+  return {std::string(kDetectionsTopic), detections_key(said.place), said.event_id, to_json(said), Kind::detection,
+          said.ts};
+}
+
+Event to_event(const StreamStatus& said, Kind kind) {
+  return {std::string(kStatusTopic), status_key(said.place), said.event_id, to_json(said), kind, said.ts};
+}
+
+Event to_event(const StreamErrorEvent& said) {
+  return {std::string(kStatusTopic), error_key(said.place), said.event_id, to_json(said), Kind::error, said.ts};
+}
+
+Event to_event(const RunnerHeartbeat& said) {
+  return {std::string(kStatusTopic), heartbeat_key(said.runner), said.event_id, to_json(said), {}, said.ts};
 }
 
 }  // namespace weir::event

@@ -9,6 +9,8 @@ namespace {
 
 using boost::json::kind;
 
+const Place kPlace{TenantId::trusted("t-01"), SiteId::trusted("site-A"), CameraId::trusted("cam-2")};
+
 WallTime at(std::string_view iso) { return *from_iso(iso); }
 
 // Name and kind of every member, in order; numbers are all alike to a consumer.
@@ -30,9 +32,7 @@ DetectionEvent detection() {
   event.ts = at("2025-08-21T11:00:03Z");
   event.runner = RunnerId::trusted("runner-123");
   event.shard_id = "shard-0";
-  event.tenant = TenantId::trusted("t-01");
-  event.site = SiteId::trusted("site-A");
-  event.camera = CameraId::trusted("cam-2");
+  event.place = kPlace;
   event.frame_id = 471234;
   event.fps = 5.7;
   event.detections = {{"person", 0.89, {1, 2.04, 300.46, 400}}, {"car", 0.77, {0, 0, 10, 10}, {7, 3}}};
@@ -42,7 +42,7 @@ DetectionEvent detection() {
 }
 
 TEST(Events, Detection_HasTheNamesAndTypesConsumersRelyOn) {
-  json::value json = parsed(to_json(detection()));
+  json::value json = parsed(to_event(detection()).payload);
   std::vector<std::pair<std::string, kind>> expected = {
       {"ts", kind::string}, {"runner_id", kind::string}, {"shard_id", kind::string}, {"tenant_id", kind::string},
       {"site_id", kind::string}, {"camera_uuid", kind::string}, {"frame_id", kind::double_}, {"fps", kind::double_},
@@ -58,9 +58,9 @@ TEST(Events, Detection_HasTheNamesAndTypesConsumersRelyOn) {
 }
 
 TEST(Events, Status_IsAnEdgeOrASummary) {
-  StreamStatus status{"e-1", at("2025-08-21T11:00:03.250Z"), StreamState::connecting, CameraId::trusted("cam-2"),
+  StreamStatus status{"e-1", at("2025-08-21T11:00:03.250Z"), StreamState::connecting, kPlace,
                       RunnerId::trusted("runner-123"), "shard-0"};
-  EXPECT_EQ(to_json(status),
+  EXPECT_EQ(to_event(status).payload,
             R"({"type":"stream.status","state":"CONNECTING","camera_uuid":"cam-2","runner_id":"runner-123",)"
             R"("shard_id":"shard-0","ts":"2025-08-21T11:00:03.250Z","event_id":"e-1"})");
   status.state = StreamState::streaming;
@@ -68,7 +68,7 @@ TEST(Events, Status_IsAnEdgeOrASummary) {
   status.last_frame_ts = at("2025-08-21T11:00:02.050Z");
   status.last_frame_age_s = 1.2;
   status.size = {1280, 720};
-  json::value summary = parsed(to_json(status));
+  json::value summary = parsed(to_event(status).payload);
   EXPECT_EQ(summary.at("state"), "STREAMING");
   EXPECT_EQ(summary.at("fps"), 5.8);
   EXPECT_EQ(summary.at("last_frame_ts"), "2025-08-21T11:00:02.050Z");
@@ -78,20 +78,20 @@ TEST(Events, Status_IsAnEdgeOrASummary) {
   EXPECT_FALSE(summary.as_object().contains("looked_fps"));
   status.looked_fps = 1.3;
   status.wanted_fps = 6;
-  EXPECT_EQ(parsed(to_json(status)).at("looked_fps"), 1.3);
-  EXPECT_EQ(parsed(to_json(status)).at("wanted_fps").to_number<double>(), 6);
+  EXPECT_EQ(parsed(to_event(status).payload).at("looked_fps"), 1.3);
+  EXPECT_EQ(parsed(to_event(status).payload).at("wanted_fps").to_number<double>(), 6);
   status.state = StreamState::disconnected;
-  EXPECT_EQ(parsed(to_json(status)).at("state"), "DISCONNECTED");
+  EXPECT_EQ(parsed(to_event(status).payload).at("state"), "DISCONNECTED");
 }
 
 TEST(Events, Error_AndHeartbeat_AreAsSpecified) {
-  StreamErrorEvent error{"e-1", at("2025-08-21T11:00:03Z"), CameraId::trusted("cam-2"), RunnerId::trusted("runner-123"),
+  StreamErrorEvent error{"e-1", at("2025-08-21T11:00:03Z"), kPlace, RunnerId::trusted("runner-123"),
                          "RTSP_AUTH_FAILED", "401 Unauthorized", 8000};
-  EXPECT_EQ(to_json(error),
+  EXPECT_EQ(to_event(error).payload,
             R"({"type":"stream.error","camera_uuid":"cam-2","runner_id":"runner-123","code":"RTSP_AUTH_FAILED",)"
             R"("detail":"401 Unauthorized","retry_in_ms":8000,"ts":"2025-08-21T11:00:03.000Z","event_id":"e-1"})");
   RunnerHeartbeat beat{"e-2", at("2025-08-21T11:00:00Z"), RunnerId::trusted("r"), 37, 3, 41.2, 1024};
-  EXPECT_EQ(to_json(beat),
+  EXPECT_EQ(to_event(beat).payload,
             R"({"type":"runner.heartbeat","runner_id":"r","streams_owned":37,"shards":3,"cpu_pct":41.2,)"
             R"("mem_mb":1024,"ts":"2025-08-21T11:00:00.000Z","event_id":"e-2"})");
 }
@@ -99,7 +99,7 @@ TEST(Events, Error_AndHeartbeat_AreAsSpecified) {
 TEST(Events, WhateverAStringHolds_TheTextIsJsonOnOneLine) {
   for (std::string text : {"a\"b\\c", "line\nbreak\r\t", "\x01\x1f", "naïve ✓", "bad\xff utf8\xc3", ""}) {
     StreamErrorEvent error{"e", {}, {}, {}, "X", text, 0};
-    std::string json = to_json(error);
+    std::string json = to_event(error).payload;
     EXPECT_EQ(json.find('\n'), std::string::npos);
     std::string back(parsed(json).at("detail").as_string());
     if (valid_utf8(text)) EXPECT_EQ(back, text);
@@ -113,15 +113,41 @@ TEST(Events, Numbers_AreRounded_NeverInExponents) {
   for (const auto& [conf, text] : {Case{0.123456, "0.1235"}, {1, "1"}, {100, "100"}, {1e6, "1000000"}, {0.00001, "0"},
                                    {-0.00001, "0"}, {NAN, "0"}, {INFINITY, "0"}, {0.5, "0.5"}}) {
     event.detections = {{"x", conf, {}}};
-    EXPECT_NE(to_json(event).find("\"conf\":" + text + ","), std::string::npos) << to_json(event);
+    EXPECT_NE(to_event(event).payload.find("\"conf\":" + text + ","), std::string::npos) << to_event(event).payload;
   }
 }
 
-TEST(Events, Stamp_IsAddedToTheText) {
-  json::value json = parsed(stamped(to_json(detection()), (std::int64_t{1} << 40) | 5));
+TEST(Events, EachGoesWhereItsKindGoes) {
+  Event seen = to_event(detection());
+  EXPECT_EQ(seen, (Event{"detections.topic", "detections.t-01.site-A.cam-2", "e-1", seen.payload, Kind::detection,
+                         at("2025-08-21T11:00:03Z")}));
+  StreamStatus status{.event_id = "e-2", .place = kPlace};
+  EXPECT_EQ(to_event(status).topic, "status.topic");
+  EXPECT_EQ(to_event(status).routing_key, "stream.status.t-01.site-A.cam-2");
+  EXPECT_EQ(to_event(status).event_id, "e-2");
+  EXPECT_EQ(to_event(status).kind, Kind::status);
+  EXPECT_EQ(to_event(status, Kind::summary).kind, Kind::summary);
+  Event error = to_event(StreamErrorEvent{.event_id = "e-3", .place = kPlace});
+  EXPECT_EQ(error.topic, "status.topic");
+  EXPECT_EQ(error.routing_key, "stream.error.t-01.site-A.cam-2");
+  EXPECT_EQ(error.kind, Kind::error);
+  Event beat = to_event(RunnerHeartbeat{.event_id = "e-4", .runner = RunnerId::trusted("r-1")});
+  EXPECT_EQ(beat.topic, "status.topic");
+  EXPECT_EQ(beat.routing_key, "runner.heartbeat.r-1");
+}
+
+TEST(Events, Stamp_IsAddedToTheText_AndNothingElseChanges) {
+  const Event said = to_event(detection());
+  const Stamp stamp{kPlace.camera, {(std::int64_t{1} << 40) | 5}, Instant(Duration(7))};
+  Event out = stamped(said, stamp);
+  json::value json = parsed(out.payload);
   EXPECT_EQ(json.at("lease_version"), (std::int64_t{1} << 40) | 5);
   EXPECT_EQ(json.as_object().size(), 12u);
-  EXPECT_EQ(stamped("{}", 7), R"({"lease_version":7})");
+  EXPECT_EQ(out.stamp, stamp);
+  out.payload = said.payload;
+  out.stamp.reset();
+  EXPECT_EQ(out, said);
+  EXPECT_EQ(stamped({.payload = "{}"}, {{}, {7}}).payload, R"({"lease_version":7})");
 }
 
 TEST(Events, Ids_SortByTheirTime) {

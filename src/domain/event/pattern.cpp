@@ -43,8 +43,8 @@ Result<TopicPattern> TopicPattern::create(std::string_view pattern) {
   return out;
 }
 
-// Takes `#` for nothing at first; where that fails later, the last `#` takes one word more. An earlier one never needs
-// to: what the later one can swallow, it can swallow too.
+// Takes `#` for nothing at first; where that fails later, the last `#` takes one word more. An earlier `#` never
+// needs to: what it can take, the later one can take too.
 bool TopicPattern::matches(std::string_view key) const {
   Words words(key), back_to(key);
   size_t part = 0, after_any = 0;

@@ -40,6 +40,9 @@ std::string status_key(const Place& place) { return key("stream.status", place);
 std::string error_key(const Place& place) { return key("stream.error", place); }
 std::string lease_key(std::string_view what, const Place& place) { return key(fmt::format("lease.{}", what), place); }
 std::string camera_key(std::string_view what, const Place& place) { return key(fmt::format("camera.{}", what), place); }
+std::string publication_key(std::string_view what, const Place& place) {
+  return key(fmt::format("publication.{}", what), place);
+}
 std::string heartbeat_key(const RunnerId& runner) { return "runner.heartbeat." + routing_word(runner.str()); }
 
 }  // namespace weir::event

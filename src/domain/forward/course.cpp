@@ -77,7 +77,7 @@ Step step(Course course, const Event& event, Instant now, const Policy& policy, 
   } else if (std::holds_alternative<Extended>(event)) {
     if (course.held_until) course = begin(now, policy);
   } else if (course.held_until) {
-    // What is heard of connections now is their end, which was asked for.
+    // An event of a connection is now its end, which this side asked for.
   } else if (const auto* why = std::get_if<Failure>(&event)) {
     return lose(std::move(course), *why, now, policy, draw);
   } else if (std::holds_alternative<OutputClosed>(event)) {

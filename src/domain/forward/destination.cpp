@@ -36,7 +36,7 @@ Result<Destination> read_destination(const Secret& url) {
   std::string_view digits = parsed->port();
   while (digits.size() > 1 && digits[0] == '0') digits.remove_prefix(1);
   if (parsed->has_port() && (digits.empty() || digits == "0" || digits.size() > 5 || std::stoi(std::string(digits)) > 65535))
-    return refused("DEST_RTMP_URL's port is none");
+    return refused("DEST_RTMP_URL's port is not a number from 1 to 65535");
   if (parsed->encoded_user().size() > kUserMax || parsed->encoded_password().size() > kPasswordMax)
     return refused(fmt::format("DEST_RTMP_URL's user and password may have at most {} characters each", kUserMax));
   std::string_view path = parsed->encoded_path();
@@ -89,7 +89,7 @@ bool valid_stream_id(std::string_view id) {
   });
 }
 
-Result<Secret> input_url(const Secret& base, const std::string& id) {
+Result<Secret> hub_url(const Secret& base, const std::string& id, std::string_view end) {
   if (id.empty()) return refused("STREAM_ID is not set");
   if (!valid_stream_id(id)) return refused("STREAM_ID must have 1 to 64 letters, digits, '_' and '-'");
   auto parsed = boost::urls::parse_uri(base.reveal());
@@ -100,7 +100,7 @@ Result<Secret> input_url(const Secret& base, const std::string& id) {
   if (parsed->has_query() || parsed->has_fragment()) return refused("MEDIAMTX_RTSP_BASE may not have a query");
   std::string text = base.reveal();
   while (text.ends_with('/')) text.pop_back();
-  return Secret(fmt::format("{}/live/{}/out", text, id));
+  return Secret(fmt::format("{}/live/{}/{}", text, id, end));
 }
 
 }  // namespace weir::forward

@@ -48,18 +48,18 @@ TEST(Destination, WhatCannotBeDialled_IsRefused_WithoutRepeatingIt) {
     EXPECT_EQ(read.error().message.find("canary"), std::string::npos) << read.error().message;
   }
   EXPECT_EQ(why("rtmp://h/app"), "DEST_RTMP_URL must have the form rtmp://host/app/key");
-  // FFmpeg would cut these off and present another key.
+  // FFmpeg would cut these URLs off and present another key.
   EXPECT_NE(why("rtmp://h/app/" + std::string(1000, 'k')), "");
   EXPECT_NE(why("rtmp://u:" + std::string(50, 'p') + "@h/app/key"), "");
 }
 
 TEST(Destination, TheInputsUrl_IsMadeFromHubAndStream) {
-  EXPECT_EQ(input_url(Secret("rtsp://mediamtx:8554"), "s1")->reveal(), "rtsp://mediamtx:8554/live/s1/out");
-  EXPECT_EQ(input_url(Secret("rtsps://u:p@h:322/"), "a_B-9")->reveal(), "rtsps://u:p@h:322/live/a_B-9/out");
+  EXPECT_EQ(hub_url(Secret("rtsp://mediamtx:8554"), "s1", "out")->reveal(), "rtsp://mediamtx:8554/live/s1/out");
+  EXPECT_EQ(hub_url(Secret("rtsps://u:p@h:322/"), "a_B-9", "out")->reveal(), "rtsps://u:p@h:322/live/a_B-9/out");
   for (const std::string& id : std::vector<std::string>{"", "../x", "a/b", "a b", "ä", "a?b", std::string(65, 'a')})
-    EXPECT_FALSE(input_url(Secret("rtsp://h"), id)) << id;
+    EXPECT_FALSE(hub_url(Secret("rtsp://h"), id, "out")) << id;
   for (const std::string base : {"", "h:8554", "http://h", "rtsp://", "rtsp://h?x=1"})
-    EXPECT_FALSE(input_url(Secret(base), "s1")) << base;
+    EXPECT_FALSE(hub_url(Secret(base), "s1", "out")) << base;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Duration Stamps::shown_at(Lane& lane, std::optional<Duration> pts, Duration step
     Duration here = std::max({begin_at_, lanes_[0].latest, lanes_[1].latest});
     if (!common_ && pts) common_ = begin_at_ - *pts;
     lane.offset = common_;
-    // One that does not fit there has a clock of its own.
+    // A track that does not fit there has a clock of its own.
     Duration apart = pts && common_ ? *pts + *common_ - here : Duration{0};
     if (pts && (apart > kApart || apart < -kApart)) lane.offset = here - *pts;
     lane.latest = std::max(lane.latest, here - kApart);

@@ -11,6 +11,8 @@ Moment moment_of(const StoreState& state, WallTime clock) {
 
 bool settled(const Moment& moment) { return moment.now >= std::max(moment.hold_until, moment.closed_until); }
 
+bool makes_rows(const Batch& batch) { return batch.operation == Operation::acquire && batch.kind != Kind::camera; }
+
 Duration avoid_duration(int strikes) { return std::chrono::minutes(1 << std::clamp(strikes - 1, 0, 4)); }
 
 bool fence_accepts(const LeaseRow& row, const Owner& speaker, Version stamped, std::int64_t epoch) {
@@ -38,11 +40,12 @@ struct Judge {
 
   bool asker_owns_row() const { return row.owner == batch.owner && !row.owner.runner.empty(); }
   bool asker_holds() const { return asker_owns_row() && !row.released; }
-  // Without a version only a lease that was acquired without a key can be touched: the seeds' own kind.
+  // Without a version only a lease that was acquired without a key can be touched: as clients of the routes for one
+  // camera do.
   bool version_matches() const { return ask.version ? *ask.version == row.version : row.last_key.empty(); }
 
   Decision answered(Outcome outcome, Refusal why = Refusal::none) const {
-    Answer answer{ask.camera, outcome, row.version, row.grant, row.ttl};
+    Answer answer{ask.subject, outcome, row.version, row.grant, row.ttl};
     answer.why = why;
     answer.yours = outcome == Outcome::held && asker_holds();
     return {answer};
@@ -53,7 +56,7 @@ struct Judge {
     return decision;
   }
   Decision written(Outcome outcome, LeaseRow next) const {
-    Answer answer{ask.camera, outcome, next.version, next.grant, next.ttl};
+    Answer answer{ask.subject, outcome, next.version, next.grant, next.ttl};
     if (outcome == Outcome::granted) answer.previous = next.previous;
     return {answer, std::move(next), false};
   }
@@ -81,6 +84,12 @@ struct Judge {
     decision.answer.stolen = stolen;
     return decision;
   }
+  // The store gives its earlier answer again; only the expiry is set afresh.
+  Decision repeated(Outcome outcome) const {
+    Decision decision = written(outcome, extended());
+    decision.answer.replayed = true;
+    return decision;
+  }
   Decision lost() const {
     Decision decision = answered(Outcome::lost);
     decision.answer.version = std::max(row.version, Version::make(moment.epoch, 0));
@@ -100,7 +109,7 @@ struct Judge {
     if (facts.boot_dead) return refused(Refusal::boot_dead);
     if (asker_holds()) {
       if (from_older_epoch(row.version, moment)) return grant();
-      return ask.key == row.last_key ? written(Outcome::granted, extended()) : answered(Outcome::held);
+      return ask.key == row.last_key ? repeated(Outcome::granted) : answered(Outcome::held);
     }
     if (facts.cordoned) return refused(Refusal::cordoned);
     if (facts.avoided && facts.other_eligible) return refused(Refusal::avoided);
@@ -124,21 +133,26 @@ struct Judge {
       decision.drew = true;
       return decision;
     }
-    if (replayed) return written(Outcome::rotated, extended());
+    if (replayed) return repeated(Outcome::rotated);
     return lost();
   }
 
   Decision release() const {
-    if (asker_owns_row() && row.released && !row.revoked) return answered(Outcome::released);  // said before
+    if (asker_owns_row() && row.released && !row.revoked) {
+      Decision said_before = answered(Outcome::released);
+      said_before.answer.replayed = true;
+      return said_before;
+    }
     if (!asker_holds() || !version_matches()) return lost();
-    if (ask.avoid && !facts.other_eligible) return answered(Outcome::kept);
+    bool avoid = ask.avoid && row.kind == Kind::camera;
+    if (avoid && !facts.other_eligible) return answered(Outcome::kept);
     LeaseRow next = row;
     next.version = moment.next;
     next.released = true;
     next.last_key.clear();
     Decision decision = written(Outcome::released, std::move(next));
     decision.drew = true;
-    decision.add_avoid = ask.avoid;
+    decision.add_avoid = avoid;
     return decision;
   }
 };

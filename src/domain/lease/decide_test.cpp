@@ -98,7 +98,7 @@ TEST(Decide, VersionAboveTheRows_IsNotLost_ButProvesLostCommits) {
   Decision odd = renew(row, kB, Version::make(1, 9), at(LeaseTime(5s)));
   EXPECT_EQ(odd.answer.outcome, Outcome::unknown);
   EXPECT_TRUE(odd.lost_commits);
-  // The row's own version in another's hands proves nothing.
+  // A speaker that is not the owner is refused, even where it has the row's own version.
   Decision same = renew(row, kB, row.version, at(LeaseTime(5s)));
   EXPECT_EQ(same.answer.outcome, Outcome::unknown);
   EXPECT_FALSE(same.lost_commits);

@@ -67,7 +67,7 @@ class Stepper {
   }
 
   void on(const Answered& event) {
-    if (!s_.open || s_.open->id != event.question || event.answer.camera != s_.camera) return;
+    if (!s_.open || s_.open->id != event.question || event.answer.subject != s_.subject) return;
     Question question = *std::exchange(s_.open, std::nullopt);
     const Answer& answer = event.answer;
     switch (answer.outcome) {
@@ -115,8 +115,8 @@ class Stepper {
     s_.grant = answer.grant;
   }
 
-  // An acquire that found the camera taken. By this very process: a reply was lost, and whether that version was
-  // used is not known, so a fresh one is drawn.
+  // An acquire found the camera taken. Where this very process has it, a reply was lost, and whether its version was
+  // used is not known: so a fresh version is drawn.
   void held(const Question& question, const Answer& answer) {
     if (question.operation != Operation::acquire) return failed();
     s_.acquire_key.clear();
@@ -134,7 +134,7 @@ class Stepper {
   }
 
   void lost(const Question& question, const Answer& answer) {
-    // Judged against the version it was asked for, and believed only with a higher one.
+    // The answer is compared with the version that was asked about, and "lost" is believed only with a higher one.
     Version asked = question.ask.version.value_or(s_.version);
     if (answer.version <= asked || asked != s_.version) return failed();
     if (s_.phase == Phase::releasing) return end();
@@ -157,7 +157,7 @@ class Stepper {
     give_up();
   }
 
-  // Nobody else could take it: it stays here, and is tried again.
+  // No other runner could take the camera: it stays here, and is tried again.
   void kept() {
     s_.letting_go = false;
     s_.next_ask = now_;
@@ -200,7 +200,7 @@ class Stepper {
 
   void ask_if_due() {
     if (s_.open || s_.phase == Phase::idle || now_ < s_.next_ask) return;
-    Ask ask{s_.camera};
+    Ask ask{s_.subject};
     Operation operation = Operation::renew;
     if (s_.phase == Phase::acquiring || (s_.phase == Phase::releasing && s_.version == Version{})) {
       if (s_.phase == Phase::releasing) return end();  // never granted as far as anybody knows: it will expire

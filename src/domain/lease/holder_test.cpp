@@ -12,7 +12,7 @@ const BootId kBoot = BootId::trusted("boot");
 // Feeds a holder and keeps what it wants done.
 class Rig {
  public:
-  Rig() { state.camera = kCamera; }
+  Rig() { state.subject = kCamera; }
   std::vector<HolderAction> feed(const HolderEvent& event) {
     auto [next, actions] = step(state, event, now, policy, kBoot);
     state = std::move(next);

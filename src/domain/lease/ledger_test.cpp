@@ -7,7 +7,7 @@ namespace {
 
 const Owner kOwner{RunnerId::trusted("r1"), BootId::trusted("b1")};
 
-// One camera, which r1 holds. Counts the dear question.
+// One camera, which r1 holds. Counts calls of the slow `other_eligible`.
 class OneRow final : public Rows {
  public:
   OneRow() {
@@ -34,7 +34,7 @@ Outcome let_go(OneRow& rows, const Owner& by, std::optional<Version> version) {
   StoreState state;
   state.counter = 100;
   Batch batch{.operation = Operation::release, .owner = by};
-  batch.asks.push_back({.camera = rows.row.camera, .version = version, .avoid = true});
+  batch.asks.push_back({.subject = rows.row.subject, .version = version, .avoid = true});
   return apply(rows, state, batch, WallTime{}, 60s).answers.at(0).outcome;
 }
 
@@ -47,6 +47,28 @@ TEST(Ledger, WhoHoldsNothing_IsNotLookedAfterASuccessorFor) {
   EXPECT_EQ(rows.asked, 1);
   OneRow simple;
   EXPECT_EQ(let_go(simple, kOwner, {}), Outcome::released) << "who names no version means the present one";
+}
+
+TEST(Ledger, AGrantAskedForAgain_SaysSo_AndSinceWhenItIsHeld) {
+  OneRow rows;
+  rows.row.last_key = "k";
+  rows.row.acquired_at = WallTime(5s);
+  StoreState state;
+  state.counter = 100;
+  auto ask = [&](std::string key) {
+    Batch batch{.operation = Operation::acquire, .owner = kOwner, .ttl = 10s};
+    batch.asks.push_back({.subject = rows.row.subject, .key = std::move(key)});
+    return apply(rows, state, batch, WallTime(9s), 60s).answers.at(0);
+  };
+  Answer again = ask("k"), other = ask("other key");
+  EXPECT_TRUE(again.outcome == Outcome::granted && again.replayed);
+  EXPECT_TRUE(other.yours && !other.replayed);
+  EXPECT_EQ(again.acquired_at, WallTime(5s));
+  EXPECT_EQ(other.acquired_at, WallTime(5s));
+  rows.row.released = true;
+  Answer anew = ask("k");
+  EXPECT_TRUE(anew.outcome == Outcome::granted && !anew.replayed);
+  EXPECT_EQ(anew.acquired_at, WallTime(9s));
 }
 
 }  // namespace

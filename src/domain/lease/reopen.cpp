@@ -21,7 +21,7 @@ Result<StoreState> reopen(StoreState copy, const Reopening& how) {
                              "with --epoch", next, kEpochMax, known)};
   copy.epoch = next;
   if (how.replaced) copy.counter = std::max(copy.counter, how.replaced->counter);
-  // The first look at the clock opens a hold: whoever held a lease when the store stopped may renew first.
+  // The first look at the clock opens a hold: runners that held a lease when the store stopped may renew first.
   copy.hold_opened = std::min(copy.hold_opened, copy.lease_now - kHoldEvery);
   // The first look at the clock may also add a step that no holder has lived through.
   if (!how.complete) copy.closed_until = std::max(copy.closed_until, copy.lease_now + kStepMax + how.ttl_max);

@@ -91,8 +91,9 @@ Step DecodePlan::go_full(Step step) {
 
 Step DecodePlan::by_keyframes(const Packet& packet) {
   if (full_only_) return {.decode = DecodeAs::full};
-  // A stream without key packets builds its pictures up piece by piece, from wherever decoding starts. Of one that has
-  // shown a key packet, what lies between two would be decoded without what it refers to.
+  // A stream without key packets builds its pictures up piece by piece, from wherever decoding starts. In a stream
+  // that has shown a key packet, the packets between two of them would be decoded without the pictures to which they
+  // refer.
   still_ = last_key_ || packet.stream_time - key_or_start_ <= config_.key_wait_long;
   if (packet.key) return {.decode = DecodeAs::alone};
   return {.decode = still_ ? DecodeAs::nothing : DecodeAs::full};

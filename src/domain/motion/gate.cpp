@@ -11,8 +11,8 @@ namespace weir::motion {
 namespace {
 
 constexpr int kThreshold = 18;  // grey levels that make a pixel a changed one
-// By which a cell's mean must change as well: detail that a starved codec drops and restores at keyframes cancels out
-// in the mean, a body does not.
+// Grey levels by which a cell's mean must change as well: detail that a starved codec drops and restores at keyframes
+// cancels out in the mean, a body does not.
 constexpr int kCellThreshold = 13;
 constexpr int kLooksALevel = 2;  // the background moves by one level in this many looks
 constexpr int kStillMean = 4;    // grey levels a pixel: a cell that differs no more from the last look stands still

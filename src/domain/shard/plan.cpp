@@ -24,7 +24,7 @@ class Planner {
     for (const Member& member : members) members_.emplace(member.camera, &member);
   }
 
-  // Those who may stay, in the order of their names: of a shard that is too full the last ones go.
+  // Keeps the cameras that may stay, in the order of their names: of a shard that is too full the last ones go.
   void keep(const Assignment& present) {
     for (const auto& [camera, number] : present) {
       auto found = members_.find(camera);

@@ -9,8 +9,8 @@ namespace {
 
 constexpr Costs kCosts{.decode_ms = 3.3, .keyframe_ms = 6.8, .gate_ms = 0.9, .detect_ms = 15};
 
-// Of round figures, so that a reader can follow: 25 x 2 x 0.05 received, 25 x 2 x 1.15 decoded, 5 looks of 10 x 1.07 and
-// the gate's 0.2 x 1.15; and while nothing moves a keyframe of 4 x 1.15 and its gate.
+// Costs in round figures, so that a reader can follow: 25 x 2 x 0.05 received, 25 x 2 x 1.15 decoded, 5 looks of 10 x
+// 1.07 and the gate's 0.2 x 1.15; and while nothing moves a keyframe of 4 x 1.15 and its gate.
 TEST(Sizing, ACamera_CostsWhatItsPicturesAndLooksCost) {
   Costs costs{.decode_ms = 2, .keyframe_ms = 4, .gate_ms = 0.2, .detect_ms = 10};
   Kind kind{.stream_fps = 25, .looks_fps = 5};

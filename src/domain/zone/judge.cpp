@@ -1,6 +1,6 @@
 #include "weir/zone/judge.hpp"
 
-#include "weir/zone/polygon.hpp"
+#include "polygon.hpp"
 
 #include <algorithm>
 
@@ -34,7 +34,7 @@ bool lies_in(const Box& box, const Zone& zone, const camera::Config& config) {
   return common > 0 && common >= config.iou_threshold * either;
 }
 
-// By falling priority; among equals exclude first, so that the first match decides.
+// The zones by falling priority; among equals exclude first, so that the first match decides.
 std::vector<const Zone*> ranked(const std::vector<Zone>& zones) {
   std::vector<const Zone*> out;
   for (const Zone& zone : zones) out.push_back(&zone);

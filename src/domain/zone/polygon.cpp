@@ -1,4 +1,4 @@
-#include "weir/zone/polygon.hpp"
+#include "polygon.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,21 +1,8 @@
-#include "weir/control_plane/access.hpp"
+#include "access.hpp"
 
 #include "weir/base/log.hpp"
 
-#include <algorithm>
-#include <cctype>
-
 namespace weir::control_plane {
-
-std::optional<std::string_view> credential_of(std::string_view authorization, std::string_view scheme) {
-  if (authorization.size() <= scheme.size() || authorization[scheme.size()] != ' ') return std::nullopt;
-  auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
-  if (!std::ranges::equal(authorization.substr(0, scheme.size()), scheme, same)) return std::nullopt;
-  std::string_view rest = authorization.substr(scheme.size());
-  size_t first = rest.find_first_not_of(' ');
-  if (first == std::string_view::npos) return std::nullopt;
-  return rest.substr(first, rest.find_last_not_of(' ') - first + 1);
-}
 
 Status speaks_for(const Caller& caller, const RunnerId& runner) {
   bool bound = caller.role == net::Role::runner || caller.role == net::Role::worker;

@@ -1,7 +1,7 @@
-#include "weir/control_plane/access.hpp"
+#include "access.hpp"
 
-#include "weir/control_plane/page.hpp"
-#include "weir/control_plane/request.hpp"
+#include "page.hpp"
+#include "request.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "weir/control_plane/advice.hpp"
+#include "advice.hpp"
 
 #include "weir/camera/advice.hpp"
 
@@ -27,7 +27,7 @@ boost::asio::awaitable<Status> learn_models(Plane& plane) {
   for (;;) {
     TenantId everybody;
     RunnerId after = all.empty() ? RunnerId() : all.back().id;
-    auto page = co_await plane.catalog.list_runners(std::move(everybody), std::move(after), kRunnersAtOnce);
+    auto page = co_await plane.runners.list_runners(std::move(everybody), std::move(after), kRunnersAtOnce);
     if (!page) {
       plane.models.ask_again();
       co_return std::move(page).error();

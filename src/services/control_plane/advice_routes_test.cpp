@@ -1,9 +1,6 @@
 // Mistakes in a camera's configuration are accepted, and told in every answer about it until they are mended.
 #include "plane_testing.hpp"
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-
 namespace weir::control_plane {
 namespace {
 
@@ -46,20 +43,17 @@ class AdviceRoutes : public PlaneTest {
   }
   // What a worker says of a camera's stream.
   void say_streaming(const std::string& id, int width, int height) {
-    boost::asio::cancellation_signal stop;
-    boost::asio::co_spawn(io_, plane_.ticker(),
-                          boost::asio::bind_cancellation_slot(stop.slot(), [](std::exception_ptr) {}));
-    clock_.run(clock_.now() + 1s);
+    start_ticker();
+    pass(1s);
     StoredEvent event;
     event.sequence = ++store_.last_event.sequence;
-    event.topic = kStatusTopic;
+    event.topic = event::kStatusTopic;
     event.routing_key = "stream.status.t-1.s-1." + id;
     event.payload = fmt::format(
         R"({{"camera_uuid":"{}","lease_version":5,"state":"STREAMING","width":{},"height":{}}})", id, width, height);
     store_.stored.push_back(event);
-    clock_.run(clock_.now() + 1s);
-    stop.emit(boost::asio::cancellation_type::all);
-    clock_.run(clock_.now() + 1s);
+    pass(1s);
+    stop_ticker();
   }
 
   using List = std::vector<std::string>;

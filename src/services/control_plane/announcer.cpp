@@ -1,9 +1,8 @@
-#include "weir/control_plane/announcer.hpp"
+#include "announcer.hpp"
 
 #include "weir/base/json.hpp"
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
-#include "weir/event/events.hpp"
 
 #include <boost/asio/cancellation_state.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -16,21 +15,30 @@ namespace {
 constexpr Duration kIdle = 30s;
 constexpr Duration kAway = 250ms;  // before the store is asked again
 
-// An owner that releases says its camera's last status first; every other end of a lease takes the word away from it.
-// Where another has taken the camera, that one speaks now.
+// An owner that releases a lease publishes its camera's last status first; after every other end of a lease it may
+// not. Where another owner has taken the camera, that one publishes now.
 bool owner_was_silenced(const LeaseChange& change) {
   return change.what == "revoked" || change.what == "expired" || change.reason == kLastWill;
 }
 
-// One step drew this version, whatever it was. Besides, a version can run out, and again if its owner came back in time.
+// Exactly one step of the store drew this version, so the version names that step. Besides, a version can expire, and
+// expire again if its owner came back in time.
 std::string step_name(const LeaseChange& change) {
   if (change.what != "expired") return fmt::format("{:014x}", change.version.n);
   return fmt::format("{:014x}-expired-{:x}", change.version.n, change.expires.time_since_epoch().count());
 }
+
+// An event whose payload is yet to be written.
+event::Event announcement(TenantId tenant, std::string routing_key, std::string event_id) {
+  return {.topic = std::string(event::kControlTopic),
+          .routing_key = std::move(routing_key),
+          .event_id = std::move(event_id),
+          .tenant = std::move(tenant)};
+}
 }  // namespace
 
 LeaseChange change_of(std::string_view what, const lease::LeaseRow& row, std::string_view reason) {
-  return {what, {row.tenant, row.site, row.camera}, row.owner, row.version, reason, row.expires};
+  return {what, {row.tenant, row.site, row.subject}, row.owner, row.version, row.kind, reason, row.expires};
 }
 
 std::string config_version(const CameraRecord& record) {
@@ -39,17 +47,13 @@ std::string config_version(const CameraRecord& record) {
 
 std::string Announcer::fresh_id() const { return event::make_event_id(clock_.wall(), random_hex(8)); }
 
-void Announcer::add(Announcement announcement, json::object payload) {
+void Announcer::add(event::Event announcement, json::object payload) {
   if (waiting_.size() == kWaitingMax) return instruments_.announcements_lost(1);
   payload["event_id"] = announcement.event_id;
   payload["ts"] = to_iso(clock_.wall());
   announcement.payload = json::to_text(payload);
   waiting_.push_back(std::move(announcement));
   added_.notify();
-}
-
-void Announcer::add(TenantId tenant, std::string routing_key, std::string event_id, json::object payload) {
-  add(Announcement{std::move(tenant), std::move(routing_key), std::move(event_id), {}}, std::move(payload));
 }
 
 void Announcer::camera(std::string_view what, const CameraRecord& record) {
@@ -60,35 +64,48 @@ void Announcer::camera(std::string_view what, const CameraRecord& record) {
                        {"site_id", config.site.str()},
                        {"enabled", config.enabled},
                        {"config_version", config_version(record)}};
-  add(config.tenant, event::camera_key(what, {config.tenant, config.site, config.camera}), fresh_id(),
+  add(announcement(config.tenant, event::camera_key(what, {config.tenant, config.site, config.camera}), fresh_id()),
       std::move(payload));
 }
 
 void Announcer::lease(const LeaseChange& change) {
   const event::Place& place = change.place;
   json::object payload{{"type", fmt::format("lease.{}", change.what)},
-                       {"camera_uuid", place.camera.str()},
+                       {lease::id_field(change.kind), place.camera.str()},
                        {"tenant_id", place.tenant.str()},
                        {"site_id", place.site.str()},
                        {"runner_id", change.owner.runner.str()},
                        {"boot_id", change.owner.boot.str()},
                        {"version", change.version.n}};
+  if (change.kind != lease::Kind::camera) payload["kind"] = lease::to_string(change.kind);
   if (!change.reason.empty()) payload["reason"] = change.reason;
   std::string id = fmt::format("{}lease-{}", kOwnIdPrefix, step_name(change));
-  add(place.tenant, event::lease_key(change.what, place), std::move(id), std::move(payload));
-  if (owner_was_silenced(change)) disconnected(change);
+  add(announcement(place.tenant, event::lease_key(change.what, place), std::move(id)), std::move(payload));
+  if (change.kind == lease::Kind::camera && owner_was_silenced(change)) disconnected(change);
 }
 
 void Announcer::snapshot_wanted(const lease::LeaseRow& held, std::string_view request) {
   json::object payload{{"type", "camera.snapshot_wanted"},
-                       {"camera_uuid", held.camera.str()},
+                       {"camera_uuid", held.subject.str()},
                        {"tenant_id", held.tenant.str()},
                        {"site_id", held.site.str()},
                        {"runner_id", held.owner.runner.str()},
                        {"boot_id", held.owner.boot.str()},
                        {"request_id", request}};
-  add(held.tenant, event::camera_key("snapshot_wanted", {held.tenant, held.site, held.camera}), fresh_id(),
-      std::move(payload));
+  event::Place place{held.tenant, held.site, held.subject};
+  add(announcement(held.tenant, event::camera_key("snapshot_wanted", place), fresh_id()), std::move(payload));
+}
+
+void Announcer::ordered(const StreamRecord& stream, const StreamOrder& order) {
+  json::object payload{{"type", "publication.ordered"},
+                       {"stream_id", stream.id.str()},
+                       {"tenant_id", stream.tenant.str()},
+                       {"site_id", stream.site.str()},
+                       {"order", order.what}};
+  if (order.what == "forward") payload["on"] = json::write_value(order.forward);
+  if (!stream.holder.empty()) payload["runner_id"] = stream.holder.str();
+  event::Place place{stream.tenant, stream.site, stream.id};
+  add(announcement(stream.tenant, event::publication_key("ordered", place), fresh_id()), std::move(payload));
 }
 
 void Announcer::disconnected(const LeaseChange& change) {
@@ -101,9 +118,9 @@ void Announcer::disconnected(const LeaseChange& change) {
                        {"lease_version", change.version.n},
                        {"reason", change.what == "expired" ? std::string_view("lease_expired") : change.reason}};
   std::string id = fmt::format("{}status-{}", kOwnIdPrefix, step_name(change));
-  Announcement told{place.tenant, event::status_key(place), std::move(id), {}};
-  told.topic = kStatusTopic;
-  told.stamp = EventStamp{place.camera, change.version};
+  event::Event told = announcement(place.tenant, event::status_key(place), std::move(id));
+  told.topic = event::kStatusTopic;
+  told.stamp = event::Stamp{place.camera, change.version};
   add(std::move(told), std::move(payload));
 }
 
@@ -113,7 +130,8 @@ void Announcer::runner(const Runner& runner) {
                        {"cordoned", runner.cordoned},
                        {"drain_mode", json::write_value(runner.drain)},
                        {"capacity_streams", runner.capacity}};
-  add(runner.tenant, "runner.changed." + event::routing_word(runner.id.str()), fresh_id(), std::move(payload));
+  std::string key = "runner.changed." + event::routing_word(runner.id.str());
+  add(announcement(runner.tenant, std::move(key), fresh_id()), std::move(payload));
 }
 
 asio::awaitable<void> Announcer::run() {
@@ -127,7 +145,7 @@ asio::awaitable<void> Announcer::run() {
       continue;
     }
     auto count = static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kAppendMax));
-    std::vector<Announcement> batch(waiting_.begin(), waiting_.begin() + count);
+    std::vector<event::Event> batch(waiting_.begin(), waiting_.begin() + count);
     auto told = co_await log_.announce(std::move(batch));
     bool away = !told && told.error().code == Errc::unavailable;
     if (away && !ending) {

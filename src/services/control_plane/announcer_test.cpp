@@ -1,8 +1,5 @@
+#include "announcer.hpp"
 #include "plane_testing.hpp"
-#include "weir/control_plane/announcer.hpp"
-
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 
 namespace weir::control_plane {
 namespace {
@@ -17,16 +14,10 @@ class Announcements : public PlaneTest {
   Announcements() {
     store_.up = true;
     store_.on_tick = [] { return TickReport{}; };
-    boost::asio::co_spawn(
-        io_, plane_.ticker(),
-        boost::asio::bind_cancellation_slot(stop_.slot(), [](std::exception_ptr failure) { EXPECT_FALSE(failure); }));
-    clock_.run(clock_.now() + 1ms);
+    start_ticker();
+    pass(1ms);
   }
-  ~Announcements() override { stop(); }
-  void stop() {
-    stop_.emit(boost::asio::cancellation_type::all);
-    clock_.run(clock_.now() + 1s);
-  }
+  ~Announcements() override { stop_ticker(); }
 
   json::object ask(Method method, const std::string& path, std::string body = "", net::Role role = net::Role::admin) {
     net::Response response = respond(method, path, std::move(body), token(role), 10ms);
@@ -39,7 +30,7 @@ class Announcements : public PlaneTest {
     last_.clear();
     announced_.clear();
     for (const auto& step : std::exchange(store_.announced, {}))
-      for (const Announcement& each : step) {
+      for (const event::Event& each : step) {
         keys.push_back(each.routing_key);
         announced_.push_back(each);
         last_.push_back(json::parse_text(each.payload)->as_object());
@@ -60,19 +51,21 @@ class Announcements : public PlaneTest {
     EXPECT_EQ(said(which, "shard_id"), "");
     EXPECT_EQ(said(which, "reason"), reason);
     EXPECT_EQ(last_.at(which).at("lease_version"), json::value(version));
-    EXPECT_EQ(announced_.at(which).topic, kStatusTopic);
+    EXPECT_EQ(announced_.at(which).topic, event::kStatusTopic);
     ASSERT_TRUE(announced_.at(which).stamp);
     EXPECT_EQ(announced_.at(which).stamp->version.n, version);
     EXPECT_EQ(announced_.at(which).stamp->camera.str(), said(which, "camera_uuid"));
   }
   // The store answers every camera with `outcome`, in versions from `version` on.
-  void answer(Outcome outcome, std::int64_t version, bool stolen = false) {
+  void answer(Outcome outcome, std::int64_t version, bool stolen = false, std::optional<WallTime> replayed_since = {}) {
     store_.on_apply = [=](const lease::Batch& batch) -> Result<std::vector<lease::Answer>> {
       std::vector<lease::Answer> answers;
       for (const lease::Ask& ask : batch.asks) {
         Version drawn{version + static_cast<std::int64_t>(answers.size())};
-        lease::Answer& each = answers.emplace_back(lease::Answer{ask.camera, outcome, drawn, drawn, batch.ttl});
+        lease::Answer& each = answers.emplace_back(lease::Answer{ask.subject, outcome, drawn, drawn, batch.ttl});
         each.stolen = stolen;
+        each.replayed = replayed_since.has_value();
+        each.acquired_at = replayed_since.value_or(WallTime{});
         if (batch.operation == lease::Operation::renew) continue;
         each.tenant = TenantId::trusted("t-1");
         each.site = SiteId::trusted("s.1");
@@ -97,9 +90,8 @@ class Announcements : public PlaneTest {
     store_.on_show = [row](const CameraId&) { return LeaseView{row}; };
   }
 
-  boost::asio::cancellation_signal stop_;
   std::vector<json::object> last_;
-  std::vector<Announcement> announced_;
+  std::vector<event::Event> announced_;
 };
 
 constexpr const char* kCamera =
@@ -126,7 +118,7 @@ TEST_F(Announcements, ConfigVersion_StaysWhenACameraIsSwitched) {
   json::object created = ask(Method::post, "/v1/cameras", kCamera);
   json::object off = ask(Method::patch, "/v1/cameras/c-1", R"({"enabled":false})");
   EXPECT_EQ(off.at("config_version"), created.at("config_version"));
-  // What an answer says besides the configuration may come back.
+  // A client may send back the fields that an answer holds besides the configuration.
   EXPECT_EQ(ask(Method::put, "/v1/cameras/c-1", json::to_text(off)).at("config_version"), off.at("config_version"));
   heard();
   EXPECT_EQ(last_[1].at("enabled"), json::value(false));
@@ -175,7 +167,7 @@ TEST_F(Announcements, Revocation_TellsTheHolder_UnlessNobodyHeldIt) {
   expect_disconnected(1, "r-9", 5, "operator");
 }
 
-TEST_F(Announcements, BatchOfGrants_IsOneStep_AndAReplayIsNone) {
+TEST_F(Announcements, BatchOfGrants_IsOneStep) {
   answer(Outcome::granted, 10);
   lease_batch("acquire");
   ASSERT_EQ(store_.announced.size(), 1u);
@@ -186,13 +178,25 @@ TEST_F(Announcements, BatchOfGrants_IsOneStep_AndAReplayIsNone) {
   EXPECT_EQ(said(0, "site_id"), "s.1");
   EXPECT_EQ(last_[1].at("version"), json::value(11));
   EXPECT_FALSE(last_[1].contains("reason"));
-  lease_batch("acquire");
-  EXPECT_TRUE(heard().empty());
 
   answer(Outcome::granted, 20, true);
   lease_batch("acquire");
   EXPECT_EQ(heard(), (Keys{"lease.stolen.t-1.s_1.c-1", "lease.stolen.t-1.s_1.c-2"})) << "the next owner speaks now";
   answer(Outcome::held, 20);
+  lease_batch("acquire");
+  EXPECT_TRUE(heard().empty());
+}
+
+TEST_F(Announcements, ReplayedGrant_IsToldUnderTheSameId_WhileTheLogRemembersTheFirst_ThenNoMore) {
+  answer(Outcome::granted, 10);
+  lease_batch("acquire");
+  heard();
+  std::string id = said(0, "event_id");
+  answer(Outcome::granted, 10, false, clock_.wall() - kEventsRemembered + 1s);
+  lease_batch("acquire");
+  EXPECT_EQ(heard(), (Keys{"lease.granted.t-1.s_1.c-1", "lease.granted.t-1.s_1.c-2"}));
+  EXPECT_EQ(said(0, "event_id"), id);
+  answer(Outcome::granted, 10, false, clock_.wall() - kEventsRemembered);
   lease_batch("acquire");
   EXPECT_TRUE(heard().empty());
 }
@@ -274,14 +278,14 @@ TEST_F(Announcements, StoreThatIsAway_FailsNoRequest_AndIsToldLaterInOrder) {
 TEST_F(Announcements, WhatStillWaitsAtTheEnd_IsTriedOnce) {
   store_.announce_failures = 1;
   ask(Method::post, "/v1/cameras", kCamera);
-  stop();
+  stop_ticker();
   EXPECT_EQ(heard(), Keys{"camera.created.t-1.s-1.c-1"});
 }
 
 TEST_F(Announcements, LeaseFeed_IsTheFeedWithoutTheRest) {
   for (const char* key : {"camera.created.t.s.c", "lease.granted.t.s.c", "runner.changed.r", "lease.expired.t.s.c"}) {
     auto sequence = static_cast<std::int64_t>(store_.stored.size()) + 1;
-    store_.stored.push_back({sequence, {}, std::string(kControlTopic), key, "{}"});
+    store_.stored.push_back({{std::string(event::kControlTopic), key, {}, "{}"}, sequence});
     store_.last_event.sequence = sequence;
   }
   json::array items = ask(Method::get, "/v1/leases/events?follow=false").at("items").as_array();

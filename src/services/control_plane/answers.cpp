@@ -1,8 +1,9 @@
-#include "weir/control_plane/answers.hpp"
+#include "answers.hpp"
+
+#include "announcer.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
-#include "weir/control_plane/announcer.hpp"
 
 #include <atomic>
 #include <cmath>
@@ -57,11 +58,11 @@ json::object write_runner(const Runner& runner) {
                    {"capacity_pinned", runner.capacity_pinned},
                    {"streams_owned", runner.streams_owned},
                    {"leases_held", runner.leases_held},
-                   {"deployment_group", runner.deployment_group},
-                   {"deployment_version", runner.deployment_version},
-                   {"host", runner.host},
-                   {"port", runner.port},
-                   {"metrics_port", runner.metrics_port},
+                   {"deployment_group", runner.deployment.group},
+                   {"deployment_version", runner.deployment.version},
+                   {"host", runner.address.host},
+                   {"port", runner.address.port},
+                   {"metrics_port", runner.address.metrics_port},
                    {"capabilities", json::write_value(runner.capabilities)},
                    {"heartbeat", runner.heartbeat},
                    {"registered_at", to_iso(runner.registered_at)}};
@@ -76,7 +77,8 @@ json::object write_runner(const Runner& runner) {
 namespace {
 constexpr std::string_view kStoreAway = "the store does not answer";
 
-// Everybody's requests fail of the same cause, which names hosts and users: it is for the log, a line every few seconds.
+// All requests fail for the same cause, which names hosts and users: it goes to the log only, one line every few
+// seconds.
 void note_store_failure(const std::string& why) {
   static std::atomic<Instant::rep> next{0};
   Instant::rep now = boot_now().time_since_epoch().count(), due = next;

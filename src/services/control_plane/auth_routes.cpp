@@ -1,9 +1,10 @@
+#include "key_bodies.hpp"
+#include "page.hpp"
+#include "plane.hpp"
+#include "request.hpp"
+
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
-#include "weir/control_plane/key_bodies.hpp"
-#include "weir/control_plane/page.hpp"
-#include "weir/control_plane/plane.hpp"
-#include "weir/control_plane/request.hpp"
 
 namespace weir::control_plane {
 
@@ -62,7 +63,7 @@ Reply revoke_key(Plane& plane, net::Request& request, const Caller& caller) {
 // ---- tokens ----
 
 // Every text is hashed and looked up the same way: neither the answer nor its time tells a malformed key from an
-// unknown or a revoked one, and what the hash's lookup takes says nothing about the secret.
+// unknown or a revoked one, and the time that the lookup of the hash takes says nothing about the secret.
 boost::asio::awaitable<Result<Credential>> find_key(Plane& plane, const Secret& text) {
   std::string hashed = net::sha256_hex(text.reveal());
   auto key = co_await plane.keys.find_key(std::move(hashed));

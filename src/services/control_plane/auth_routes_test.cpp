@@ -17,7 +17,7 @@ struct Said {
 
 class AuthRoutes : public PlaneTest {
  protected:
-  AuthRoutes() { keys_.up = true; }
+  AuthRoutes() { store_.up = true; }
 
   Said ask(Method method, const std::string& path, const std::string& bearer, std::string body = "") {
     net::Response response = respond(method, path, std::move(body), bearer, 1ms);
@@ -50,8 +50,8 @@ TEST_F(AuthRoutes, Key_IsShownOnceAndKeptAsAHash) {
   std::string text = added.field("api_key"), id = added.field("key_id");
   EXPECT_EQ(text.size(), 3 + 16 + 1 + 64u);
   EXPECT_TRUE(text.starts_with("wk_" + id + "_")) << text;
-  ASSERT_EQ(keys_.by_hash.size(), 1u);
-  EXPECT_EQ(keys_.by_hash.begin()->first, net::sha256_hex(text));
+  ASSERT_EQ(store_.keys_by_hash.size(), 1u);
+  EXPECT_EQ(store_.keys_by_hash.begin()->first, net::sha256_hex(text));
   Said listed = ask(Method::get, "/v1/api-keys", token(Role::admin));
   ASSERT_EQ(listed.body.at("items").as_array().size(), 1u);
   json::object item = listed.body.at("items").at(0).as_object();
@@ -82,7 +82,7 @@ TEST_F(AuthRoutes, Keys_AreForAdministrators) {
     EXPECT_EQ(ask(Method::get, "/v1/api-keys", token(role)).status, 403);
     EXPECT_EQ(ask(Method::del, "/v1/api-keys/x", token(role)).status, 403);
   }
-  EXPECT_TRUE(keys_.by_hash.empty());
+  EXPECT_TRUE(store_.keys_by_hash.empty());
 }
 
 TEST_F(AuthRoutes, WrongKeyBodies_NameTheField) {
@@ -177,7 +177,7 @@ TEST_F(AuthRoutes, RevokedKey_EndsWithTheTokensItBought) {
     EXPECT_EQ(said.code(), "key_invalid");
     EXPECT_EQ(said.body, unknown.body);
   }
-  // Its last token can neither renew itself nor be outlived by what it buys.
+  // The last token of a revoked key can neither renew itself nor be outlived by a token that it buys.
   Said again = buy(own);
   EXPECT_EQ(again.status, 403);
   EXPECT_EQ(again.code(), "key_needed");
@@ -239,7 +239,7 @@ TEST_F(AuthRoutes, Token_NeedsOneCredential) {
 
 TEST_F(AuthRoutes, StoreAway_KeysCannotBeJudged_TokensStillCan) {
   std::string text = key("runner");
-  keys_.up = false;
+  store_.up = false;
   EXPECT_EQ(buy(text).status, 503);
   EXPECT_EQ(buy(token(Role::runner), R"({"role":"worker","boot_id":"b"})").status, 200);
 }

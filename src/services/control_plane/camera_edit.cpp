@@ -1,4 +1,6 @@
-#include "weir/control_plane/camera_edit.hpp"
+#include "camera_edit.hpp"
+
+#include "weir/ports/store_errors.hpp"
 
 #include <algorithm>
 
@@ -26,7 +28,7 @@ Status keep(json::object& body, std::string_view field, const std::string& prese
 Result<camera::Config> checked(camera::Config config) {
   auto problems = camera::relation_problems(config);
   if (problems.empty()) return config;
-  // The asker sent one zone, not the list it is kept in.
+  // The client sent one zone, not the list that holds it: paths of problems name the zone's own fields.
   for (json::Problem& problem : problems)
     if (size_t dot = problem.path.find("]."); dot != std::string::npos) problem.path.erase(0, dot + 2);
   return json::problems_error(problems);

@@ -1,7 +1,7 @@
-#include "weir/control_plane/camera_edit.hpp"
+#include "camera_edit.hpp"
 
-#include "weir/control_plane/place.hpp"
-#include "weir/control_plane/runner_bodies.hpp"
+#include "place.hpp"
+#include "runner_bodies.hpp"
 
 #include <gtest/gtest.h>
 

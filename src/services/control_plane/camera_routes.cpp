@@ -1,11 +1,12 @@
+#include "advice.hpp"
+#include "answers.hpp"
+#include "camera_edit.hpp"
+#include "page.hpp"
+#include "place.hpp"
+#include "plane.hpp"
+#include "request.hpp"
+
 #include "weir/base/log.hpp"
-#include "weir/control_plane/advice.hpp"
-#include "weir/control_plane/answers.hpp"
-#include "weir/control_plane/camera_edit.hpp"
-#include "weir/control_plane/page.hpp"
-#include "weir/control_plane/place.hpp"
-#include "weir/control_plane/plane.hpp"
-#include "weir/control_plane/request.hpp"
 
 namespace weir::control_plane {
 
@@ -20,7 +21,7 @@ camera::Credentials credentials_for(const Caller& caller) {
   return sees_credentials(caller) ? camera::Credentials::shown : camera::Credentials::redacted;
 }
 
-// With what is probably wrong in its configuration, for whoever can mend it.
+// The camera with warnings about its configuration, for callers that can mend it.
 boost::asio::awaitable<net::Response> shown(Plane& plane, const CameraRecord& record, const Caller& caller,
                                             int status = 200) {
   json::object out = write_camera(record, credentials_for(caller));
@@ -43,8 +44,8 @@ void note_change(Plane& plane, std::string_view what, const CameraRecord& record
       .with("request_id", request.request_id);
 }
 
-// Whoever held a camera that may no longer be leased has lost it with the step just made. That step's version names the
-// announcement, so one that ended earlier is not told again.
+// The runner that held a camera which may no longer be leased has lost it by the step just made. That step's version
+// names the announcement, so a lease that ended earlier is not announced again.
 boost::asio::awaitable<void> announce_revoked(Plane& plane, CameraId camera, std::string_view reason) {
   TenantId any;
   auto seen = co_await plane.leases.show(std::move(camera), std::move(any));
@@ -72,14 +73,14 @@ Reply list_cameras(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(filter, read_filter(request, caller, place, page));
   std::vector<CameraRecord> found;
   if (filter) {
-    CO_TRY(cameras, co_await plane.catalog.list_cameras(*std::move(filter)));
+    CO_TRY(cameras, co_await plane.cameras.list_cameras(*std::move(filter)));
     found = std::move(cameras);
   }
   if (found.empty() && place.nested()) {
     // An empty list and a site that does not exist are different answers.
     SiteId site = place.site;
     TenantId tenant = place.tenant;
-    CO_TRY(exists, co_await plane.catalog.show_site(std::move(site), std::move(tenant)));
+    CO_TRY(exists, co_await plane.sites.show_site(std::move(site), std::move(tenant)));
   }
   camera::Credentials credentials = credentials_for(caller);
   bool advised = is_advised(caller);
@@ -104,7 +105,7 @@ Reply add_camera(Plane& plane, net::Request& request, const Caller& caller) {
   }
   CO_TRY(config, read_camera(std::move(body), plane.settings.rules));
   CO_TRY(tenant, tenant_for(caller, config.tenant));
-  CO_TRY(record, co_await plane.catalog.add_camera(std::move(config)));
+  CO_TRY(record, co_await plane.cameras.add_camera(std::move(config)));
   note_change(plane, "created", record, caller, request);
   co_return co_await shown(plane, record, caller, 201);
 }
@@ -113,7 +114,7 @@ Reply show_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(place, place_of(request, caller));
   CO_TRY(id, path_id<CameraId>(request));
   TenantId tenant = place.tenant;
-  CO_TRY(record, co_await plane.catalog.show_camera(std::move(id), std::move(tenant)));
+  CO_TRY(record, co_await plane.cameras.show_camera(std::move(id), std::move(tenant)));
   CO_TRY(here, stands_at(record, place));
   co_return co_await shown(plane, record, caller);
 }
@@ -128,27 +129,28 @@ Reply change_camera(Plane& plane, net::Request& request, const Caller& caller) {
     CO_TRY(tenant_agrees, fill_from_path(body, TenantId::field_name, place.tenant.str()));
     CO_TRY(site_agrees, fill_from_path(body, SiteId::field_name, place.site.str()));
   }
-  Catalog::CameraEdit edit = [body = std::move(body), place,
+  Cameras::CameraEdit edit = [body = std::move(body), place,
                               rules = plane.settings.rules](const CameraRecord& present) -> Result<camera::Config> {
     TRY(here, stands_at(present, place));
     return edit_camera(present, body, kind, rules);
   };
   TenantId tenant = place.tenant;
-  CO_TRY(record, co_await plane.catalog.edit_camera(std::move(id), std::move(tenant), std::move(edit)));
+  CO_TRY(record, co_await plane.cameras.edit_camera(std::move(id), std::move(tenant), std::move(edit)));
   note_change(plane, "updated", record, caller, request);
   if (!record.config.assignable()) co_await announce_revoked(plane, record.config.camera, "camera_disabled");
   co_return co_await shown(plane, record, caller);
 }
 
-// What can be said of a camera that is to go. Where its configuration cannot be read, the lease knows where it stands.
+// What is known of a camera that is to be deleted. Where its configuration cannot be read, its lease tells where it
+// stands.
 boost::asio::awaitable<Result<CameraRecord>> doomed_camera(Plane& plane, CameraId id, TenantId tenant) {
   CameraId looked = id;
   TenantId again = tenant;
-  auto record = co_await plane.catalog.show_camera(std::move(looked), std::move(tenant));
+  auto record = co_await plane.cameras.show_camera(std::move(looked), std::move(tenant));
   if (record || record.error().reason != kBadStoredConfig) co_return std::move(record);
   CO_TRY(seen, co_await plane.leases.show(std::move(id), std::move(again)));
   CameraRecord known;
-  known.config.camera = seen.row.camera;
+  known.config.camera = seen.row.subject;
   known.config.tenant = seen.row.tenant;
   known.config.site = seen.row.site;
   co_return std::move(known);
@@ -162,7 +164,7 @@ Reply remove_camera(Plane& plane, net::Request& request, const Caller& caller) {
   // A camera never changes its place, so looking first is safe.
   CO_TRY(record, co_await doomed_camera(plane, std::move(looked), std::move(tenant)));
   CO_TRY(here, stands_at(record, place));
-  CO_TRY(gone, co_await plane.catalog.remove_camera(std::move(doomed), std::move(again)));
+  CO_TRY(gone, co_await plane.cameras.remove_camera(std::move(doomed), std::move(again)));
   note_change(plane, "deleted", record, caller, request);
   co_await announce_revoked(plane, id, "camera_deleted");
   co_return net::Response::json(json::object{{"camera_uuid", id.str()}, {"deleted", true}});
@@ -180,13 +182,14 @@ void fields(V& v, CrashReport& r) {
   v.optional("config_version", r.config_version);
 }
 
-// Nobody else's worker can have died of the camera. The crash may have cost its runner the lease, so the tenure before
-// counts too; its boot is all that is kept of it.
+// Only a worker of the camera's owner can have crashed by the camera. The crash may have cost its runner the lease,
+// so the tenure before counts too; the store keeps only the boot of that tenure.
 bool had_the_camera(const CrashReport& report, const lease::LeaseRow& row) {
   return row.owner.runner == report.runner || (row.previous && row.previous->boot == report.boot);
 }
 
-// A worker died of this camera. A crash under a configuration that was replaced since says nothing about the new one.
+// A worker crashed by this camera. A crash under a configuration that was replaced since says nothing about the new
+// one.
 Reply count_crash(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(place, place_of(request, caller));
   CO_TRY(id, path_id<CameraId>(request));
@@ -194,12 +197,12 @@ Reply count_crash(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(own, speaks_for(caller, report.runner));
   CameraId looked = id, leased = id, counted = id;
   TenantId tenant = place.tenant, same = place.tenant, again = place.tenant;
-  CO_TRY(record, co_await plane.catalog.show_camera(std::move(looked), std::move(tenant)));
+  CO_TRY(record, co_await plane.cameras.show_camera(std::move(looked), std::move(tenant)));
   CO_TRY(lease, co_await plane.leases.show(std::move(leased), std::move(same)));
   int crashes = record.crashes;
   bool present = report.config_version.empty() || report.config_version == config_version(record);
   if (present && had_the_camera(report, lease.row)) {
-    CO_TRY(now, co_await plane.catalog.count_crash(std::move(counted), std::move(again)));
+    CO_TRY(now, co_await plane.cameras.count_crash(std::move(counted), std::move(again)));
     crashes = now;
     log::warn("camera.crashed_worker")
         .with("camera_uuid", id)

@@ -1,13 +1,14 @@
 #include "weir/control_plane/control_plane.hpp"
 
-#include "weir/control_plane/plane.hpp"
+#include "plane.hpp"
 
 namespace weir::control_plane {
 
 ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys,
                            Pictures& pictures, Clock& clock, net::TokenKey key, net::Metrics& metrics,
                            ControlPlaneSettings settings)
-    : plane_(std::make_unique<Plane>(leases, catalog, events, keys, pictures, clock, std::move(key), metrics, settings)) {}
+    : plane_(std::make_unique<Plane>(leases, catalog, events, keys, pictures, clock, std::move(key), metrics,
+                                     settings)) {}
 
 ControlPlane::~ControlPlane() = default;
 
@@ -16,6 +17,7 @@ void ControlPlane::add_routes(net::Router& router) {
   add_lease_routes(router, *plane_);
   add_site_routes(router, *plane_);
   add_camera_routes(router, *plane_);
+  add_stream_routes(router, *plane_);
   add_snapshot_routes(router, *plane_);
   add_zone_routes(router, *plane_);
   add_runner_routes(router, *plane_);

@@ -1,8 +1,9 @@
-#include "weir/control_plane/event_feed.hpp"
+#include "event_feed.hpp"
+
+#include "event_bodies.hpp"
 
 #include "weir/base/json.hpp"
 #include "weir/base/log.hpp"
-#include "weir/control_plane/event_bodies.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/cancellation_state.hpp>
@@ -158,7 +159,7 @@ class EventFeed::Turn {
  public:
   Turn(EventFeed& feed, const asio::any_io_executor& on)
       : feed_(feed), place_(feed.waiting_.emplace(feed.waiting_.end(), on, asio::steady_timer::time_point::max())) {}
-  // However it ended, in the queue or after a read: whoever is next may come.
+  // However the turn ended, in the queue or after a read: the next subscriber gets its turn.
   ~Turn() {
     if (here_) --feed_.reads_;
     else feed_.waiting_.erase(place_);
@@ -268,9 +269,10 @@ asio::awaitable<void> EventFeed::serve_pages(Listener& listener, net::EventStrea
     std::int64_t before = listener.after.sequence;
     Status sent = co_await deliver(listener, *page, out);
     if (!sent) {
-      // Which of the two it was cannot be told, but only one of them concerns the operator.
+      // A slow client and one that has gone look alike here, but only a slow one concerns the operator.
       if (caught_up && before < window_begin()) {
-        log::warn("events.slow_subscriber", "cut off; it took nothing any more").with("subscriber", listener.name);
+        log::warn("events.slow_subscriber", "a subscriber that took nothing any more was cut off")
+            .with("subscriber", listener.name);
         instruments_.event_listener_cut();
       }
       co_return;

@@ -1,4 +1,4 @@
-#include "weir/control_plane/event_feed.hpp"
+#include "event_feed.hpp"
 
 #include "scripted_store.hpp"
 
@@ -75,9 +75,14 @@ class Feed : public testing::Test {
   // `count` more events of about 200 bytes.
   void store(int count, std::string key = "detections.t1.s1.c1", std::string tenant = "t1") {
     for (int i = 0; i < count; ++i)
-      store_.stored.push_back({++store_.last_event.sequence, TenantId::trusted(tenant), "detections.topic", key,
-                               fmt::format(R"({{"x":"{:->100}"}})", i), clock_.wall()});
+      keep({.topic = "detections.topic",
+            .routing_key = key,
+            .payload = fmt::format(R"({{"x":"{:->100}"}})", i),
+            .tenant = TenantId::trusted(tenant)});
     feed_->wake();
+  }
+  void keep(event::Event event) {
+    store_.stored.push_back({std::move(event), ++store_.last_event.sequence, clock_.wall()});
   }
 
   asio::io_context io_;
@@ -98,9 +103,10 @@ TEST_F(Feed, AWatcher_SeesWhatNobodyListensTo_AndForgetsWhenSomethingWasMissed) 
   lease::LeaseRow row{CameraId::trusted("c1")};
   row.grant = lease::Version{7};
   row.released = false;
-  store_.stored.push_back({++store_.last_event.sequence, TenantId::trusted("t1"), std::string(kStatusTopic),
-                           "stream.status.t1.s1.c1", R"({"camera_uuid":"c1","lease_version":7,"state":"STREAMING"})",
-                           clock_.wall()});
+  keep({.topic = std::string(event::kStatusTopic),
+        .routing_key = "stream.status.t1.s1.c1",
+        .payload = R"({"camera_uuid":"c1","lease_version":7,"state":"STREAMING"})",
+        .tenant = TenantId::trusted("t1")});
   feed_->wake();
   pass();
   ASSERT_TRUE(board.about(row, clock_.now()).is_object());
@@ -139,7 +145,7 @@ TEST_F(Feed, AppendsOfThisProcess_AreHandedOnWithinMilliseconds_OthersWithinAPol
   pass(10ms);
   EXPECT_EQ(sink.events(), 1);
   pass(10s);
-  store_.stored.push_back({++store_.last_event.sequence, {}, "control.topic", "camera.created.t.s.c", "{}", {}});
+  keep({.topic = "control.topic", .routing_key = "camera.created.t.s.c", .payload = "{}"});
   pass(250ms);
   EXPECT_EQ(sink.events(), 2);
 }
@@ -180,7 +186,8 @@ TEST_F(Feed, ASlowListener_IsCutOffWithTheReason_AndOthersAreNotAffected) {
   EXPECT_NE(metrics_.text().find("weir_event_subscribers_cut_total 1"), std::string::npos);
   EXPECT_NE(metrics_.text().find("weir_event_subscribers 1"), std::string::npos);
 
-  // It resumes where it was and has lost nothing: far behind is not too slow for one that is still catching up.
+  // The subscriber resumes where it was and has lost nothing: one that is still catching up is not too slow, however
+  // far behind.
   Sink &resumed = new_sink();
   listen(resumed, listener("#", {1, 5}));
   pass();

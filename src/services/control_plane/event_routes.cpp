@@ -1,8 +1,9 @@
+#include "event_bodies.hpp"
+#include "page.hpp"
+#include "plane.hpp"
+#include "request.hpp"
+
 #include "weir/base/log.hpp"
-#include "weir/control_plane/event_bodies.hpp"
-#include "weir/control_plane/page.hpp"
-#include "weir/control_plane/plane.hpp"
-#include "weir/control_plane/request.hpp"
 
 #include <unordered_set>
 
@@ -17,7 +18,7 @@ constexpr Roles kPublishers = {net::Role::admin, net::Role::runner, net::Role::w
 
 // ---- publishing ----
 
-// Null: there is no such camera.
+// The camera's place; null where there is no such camera.
 asio::awaitable<Result<const event::Place*>> look_up(Plane& plane, CameraId camera) {
   CameraId asked = camera;
   TenantId any;
@@ -28,9 +29,9 @@ asio::awaitable<Result<const event::Place*>> look_up(Plane& plane, CameraId came
   co_return plane.places.keep(std::move(found), plane.clock.now());
 }
 
-// Only the store knows where a camera stands; what it said a moment ago is enough to accept a key, not to refuse one. A
-// camera that does not exist, or not for this caller, is the fence's business: the two get the same answer.
-asio::awaitable<Status> check_keys(Plane& plane, std::span<const OutgoingEvent> events, const TenantId& tenant) {
+// Only the store knows where a camera stands; what it said a moment ago is enough to accept a key, not to refuse one.
+// A camera that does not exist, or not for this caller, is left to the fence, which gives both the same answer.
+asio::awaitable<Status> check_keys(Plane& plane, std::span<const event::Event> events, const TenantId& tenant) {
   std::unordered_set<CameraId> not_theirs;
   for (size_t i = 0; i < events.size(); ++i) {
     if (!events[i].stamp || not_theirs.contains(events[i].stamp->camera)) continue;
@@ -55,7 +56,7 @@ void record(Plane& plane, std::span<const Confirmation> answers, const Caller& c
   plane.instruments.events(counts);
   int stale = counts[static_cast<size_t>(Confirmation::stale)];
   if (stale > 0)
-    log::debug("events.stale", "somebody else speaks for these cameras now")
+    log::debug("events.stale", "other owners publish for these cameras now")
         .with("runner_id", caller.sub)
         .with("events", stale)
         .with("request_id", request.request_id);
@@ -69,12 +70,14 @@ Reply publish(Plane& plane, net::Request& request, const Caller& caller) {
   if (caller.role != net::Role::admin) speaker.runner = RunnerId::trusted(caller.sub);
   speaker.boot = caller.boot;
   speaker.tenant = caller.tenant;
-  std::vector<OutgoingEvent> asked = events;
-  CO_TRY(answers, co_await plane.events.append(std::move(asked), std::move(speaker)));
+  std::vector<std::string> ids;
+  ids.reserve(events.size());
+  for (const event::Event& event : events) ids.push_back(event.event_id);
+  CO_TRY(answers, co_await plane.events.append(std::move(events), std::move(speaker)));
   plane.feed.wake();
   record(plane, answers, caller, request);
   net::Response response;
-  response.body = write_confirmations(events, answers);
+  response.body = write_confirmations(ids, answers);
   co_return std::move(response);
 }
 

@@ -9,7 +9,7 @@ class Publishing : public PlaneTest {
  protected:
   Publishing() {
     store_.up = true;
-    store_.on_append = [](const std::vector<OutgoingEvent>& events, const EventSpeaker&) {
+    store_.on_append = [](const std::vector<event::Event>& events, const EventSpeaker&) {
       return std::vector<Confirmation>(events.size(), Confirmation::accepted);
     };
   }
@@ -33,7 +33,7 @@ class Publishing : public PlaneTest {
       ++looked_;
       if (!places_.contains(asked)) return no_such("camera", "camera_uuid");
       LeaseView view;
-      view.row.camera = asked;
+      view.row.subject = asked;
       view.row.tenant = places_.at(asked);
       view.row.site = SiteId::trusted(site_);
       return view;
@@ -79,7 +79,7 @@ TEST_F(Publishing, ARunnersHeartbeat_HasItsOwnKey) {
 TEST_F(Publishing, AnotherTenantsCamera_IsAnsweredAsOneThatDoesNotExist) {
   stand("mine", "red");
   stand("theirs", "blue");
-  store_.on_append = [](const std::vector<OutgoingEvent>&, const EventSpeaker& speaker) {
+  store_.on_append = [](const std::vector<event::Event>&, const EventSpeaker& speaker) {
     EXPECT_EQ(speaker.tenant.str(), "red");
     return std::vector<Confirmation>(1, Confirmation::stale);
   };
@@ -89,6 +89,33 @@ TEST_F(Publishing, AnotherTenantsCamera_IsAnsweredAsOneThatDoesNotExist) {
   EXPECT_EQ(as_red(seen("theirs", "blue")), "stale") << "nor from what is remembered";
   EXPECT_EQ(as_red(seen("mine", "blue")), "bad_field");
   EXPECT_EQ(publish({seen("theirs", "red")}, Role::runner, "r"), "bad_field");
+}
+
+TEST_F(Publishing, AStreamsHolder_TellsOfItUnderItsOwnKey_AndOfWhatItShows) {
+  stand("live", "red");
+  auto told = [&](const std::string& key, const std::string& topic = "status.topic") {
+    json::object event = item(topic, key, {{"stream_id", "live"}, {"lease_version", 7}});
+    event["stream_id"] = "live";
+    event["lease_version"] = 7;
+    return event;
+  };
+  auto publish_one = [&](json::object event, Role role = Role::runner) {
+    return publish({std::move(event)}, role, "o-1");
+  };
+  for (const char* state : {"idle", "starting", "running", "stopping", "stopped", "degraded"})
+    EXPECT_EQ(publish_one(told(fmt::format("publication.{}.red.s.live", state))), "accepted") << state;
+  EXPECT_EQ(publish_one(told("detections.red.s.live", "detections.topic")), "accepted");
+  EXPECT_EQ(publish_one(told("publication.ordered.red.s.live")), "bad_field") << "orders are the control plane's";
+  EXPECT_EQ(publish_one(told("publication.running.blue.s.live")), "bad_field");
+  EXPECT_EQ(publish_one(told("publication.running.red.s.other")), "bad_field");
+  EXPECT_EQ(publish_one(told("publication.running.red.s.live", "control.topic")), "bad_field");
+  EXPECT_EQ(publish_one(told("publication.running.red.s.live"), Role::admin), "not_yours");
+  json::object unstamped = told("publication.running.red.s.live");
+  unstamped.erase("lease_version");
+  EXPECT_EQ(publish_one(std::move(unstamped)), "bad_field");
+  json::object nameless = told("publication.running.red.s.live");
+  nameless.erase("stream_id");
+  EXPECT_EQ(publish_one(std::move(nameless)), "bad_field");
 }
 
 TEST_F(Publishing, ACameraThatWasRemovedAndAddedElsewhere_IsBelievedAtOnce) {

@@ -1,4 +1,4 @@
-#include "weir/control_plane/plane.hpp"
+#include "plane.hpp"
 
 namespace weir::control_plane {
 
@@ -10,7 +10,7 @@ Reply alive(Plane&, net::Request&) { co_return net::Response::json(json::object{
 
 Reply ready(Plane& plane, net::Request&) {
   Status answer = co_await plane.readiness.ask(kReadyWithin);
-  // Whatever the store says, to the asker it means one thing; the ticker logs the cause.
+  // Whatever the store's error is, the client learns only that it does not answer; the ticker logs the cause.
   if (!answer) co_return Error{Errc::unavailable, "store_unavailable", "the store does not answer"};
   co_return net::Response::json(json::object{{"status", "ready"}});
 }

@@ -1,4 +1,4 @@
-#include "weir/control_plane/instruments.hpp"
+#include "instruments.hpp"
 
 namespace weir::control_plane {
 

@@ -1,6 +1,6 @@
-#include "weir/control_plane/key_bodies.hpp"
+#include "key_bodies.hpp"
 
-#include "weir/control_plane/request.hpp"
+#include "request.hpp"
 
 #include <algorithm>
 

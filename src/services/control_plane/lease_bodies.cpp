@@ -1,6 +1,8 @@
-#include "weir/control_plane/lease_bodies.hpp"
+#include "lease_bodies.hpp"
 
-#include "weir/control_plane/request.hpp"
+#include "request.hpp"
+
+#include "weir/forward/destination.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -17,11 +19,13 @@ struct Head {
   RunnerId runner;
   BootId boot;
   std::optional<double> ttl_seconds;
+  lease::Home home;
 };
 
 struct SingleBody {
+  lease::Kind kind;
   Head head;
-  CameraId camera;
+  SubjectId subject;
   std::optional<std::int64_t> version;
   bool avoid = false;
   std::string shard;
@@ -41,6 +45,8 @@ template <class V>
 void head_fields(V& v, Head& h) {
   v.required("runner_id", h.runner);
   v.optional("ttl_seconds", h.ttl_seconds);
+  v.optional("tenant_id", h.home.tenant);
+  v.optional("site_id", h.home.site);
 }
 // A batch names its boot; without one, two hosts with a copied runner_id would be one owner.
 template <class V>
@@ -52,7 +58,7 @@ template <class V>
 void fields(V& v, SingleBody& b) {
   head_fields(v, b.head);
   v.optional("boot_id", b.head.boot);
-  v.required("camera_uuid", b.camera);
+  v.required(lease::id_field(b.kind), b.subject);
   v.optional("version", b.version, json::range<std::int64_t>(0, kVersionMax));
   v.optional("avoid", b.avoid);
   v.optional("shard_id", b.shard, shard_problem);
@@ -69,9 +75,23 @@ void check_ttl(const Head& head, Operation operation, TtlBounds bounds, json::Co
     ctx.add("ttl_seconds", fmt::format("must be between {} and {}", seconds(bounds.low), seconds(bounds.high)));
 }
 
-lease::Batch batch_of(const Head& head, Operation operation) {
+// A camera's place is the catalog's; that of another subject is said by whoever acquires it first.
+void check_home(const lease::Batch& batch, json::Context& ctx) {
+  if (!lease::makes_rows(batch)) return;
+  if (batch.home.tenant.empty()) ctx.add("tenant_id", "is required");
+  if (batch.home.site.empty()) ctx.add("site_id", "is required");
+}
+
+std::string_view subject_problem(lease::Kind kind, std::string_view id) {
+  if (kind != lease::Kind::stream) return id_problem(id);
+  return forward::valid_stream_id(id) ? "" : "must have 1 to 64 letters, digits, _ or -";
+}
+
+lease::Batch batch_of(const Head& head, Operation operation, lease::Kind kind) {
   lease::Batch batch;
   batch.operation = operation;
+  batch.kind = kind;
+  batch.home = head.home;
   batch.owner = {head.runner, head.boot};
   if (head.ttl_seconds) batch.ttl = from_seconds(*head.ttl_seconds);
   return batch;
@@ -84,7 +104,8 @@ bool sane_key(std::string_view key) { return !key.empty() && key.size() <= kKeyB
 // One item of a batch. Paths are made only when there is something to report at them.
 class ItemReader {
  public:
-  ItemReader(Operation operation, json::Context& ctx) : operation_(operation), ctx_(ctx) {}
+  ItemReader(const lease::Batch& batch, json::Context& ctx)
+      : operation_(batch.operation), kind_(batch.kind), id_field_(lease::id_field(batch.kind)), ctx_(ctx) {}
 
   void read(const json::value& v, size_t index, lease::Ask& ask) {
     index_ = index;
@@ -94,26 +115,26 @@ class ItemReader {
       std::string_view name(member.key().data(), member.key().size());
       const json::value& given = member.value();
       if (given.is_null()) continue;
-      if (name == "camera_uuid") camera(given, ask);
+      if (name == id_field_) subject(given, ask);
       else if (name == "version") version(given, ask);
       else if (name == "rotate") flag(given, name, ask.rotate);
       else if (name == "avoid") flag(given, name, ask.avoid);
       else if (name == "key") key = &given;
     }
-    if (ask.camera.empty() && !camera_reported_) report("camera_uuid", "is required");
+    if (ask.subject.empty() && !subject_reported_) report(id_field_, "is required");
     settle(ask, key);
-    camera_reported_ = version_reported_ = false;
+    subject_reported_ = version_reported_ = false;
   }
 
  private:
   void report(std::string_view field, std::string what) {
     ctx_.add(fmt::format("items[{}].{}", index_, field), std::move(what));
   }
-  void camera(const json::value& v, lease::Ask& ask) {
-    std::string_view problem = v.is_string() ? id_problem(text_of(v)) : "must be a string";
-    camera_reported_ = !problem.empty();
-    if (camera_reported_) return report("camera_uuid", std::string(problem));
-    ask.camera = CameraId::trusted(std::string(text_of(v)));
+  void subject(const json::value& v, lease::Ask& ask) {
+    std::string_view problem = v.is_string() ? subject_problem(kind_, text_of(v)) : "must be a string";
+    subject_reported_ = !problem.empty();
+    if (subject_reported_) return report(id_field_, std::string(problem));
+    ask.subject = SubjectId::trusted(std::string(text_of(v)));
   }
   void version(const json::value& v, lease::Ask& ask) {
     bool in_range = v.is_int64() && v.get_int64() >= 0 && v.get_int64() <= kVersionMax;
@@ -126,7 +147,7 @@ class ItemReader {
     if (!v.is_bool()) return report(name, "must be true or false");
     out = v.get_bool();
   }
-  // What an operation does not know is dropped; what it needs must be there.
+  // Fields that the operation does not use are dropped; fields that it needs must be there.
   void settle(lease::Ask& ask, const json::value* key) {
     bool acquire = operation_ == Operation::acquire;
     if (acquire) ask.version.reset();
@@ -141,9 +162,11 @@ class ItemReader {
   }
 
   const Operation operation_;
+  const lease::Kind kind_;
+  const std::string_view id_field_;
   json::Context& ctx_;
   size_t index_ = 0;
-  bool camera_reported_ = false;
+  bool subject_reported_ = false;
   bool version_reported_ = false;
 };
 
@@ -154,21 +177,22 @@ void read_items(const json::value& body, lease::Batch& batch, json::Context& ctx
     return ctx.add("items", fmt::format("must be a list of 1 to {} items", kBatchItemsMax));
   const json::array& list = items->get_array();
   batch.asks.resize(list.size());
-  ItemReader reader(batch.operation, ctx);
+  ItemReader reader(batch, ctx);
   for (size_t i = 0; i < list.size(); ++i) reader.read(list[i], i, batch.asks[i]);
 }
 
-// Two questions about one camera in one batch would have no order.
-void check_duplicates(const std::vector<lease::Ask>& asks, json::Context& ctx) {
+// Two questions about one subject in one batch would have no order.
+void check_duplicates(const lease::Batch& batch, json::Context& ctx) {
+  const std::vector<lease::Ask>& asks = batch.asks;
   std::vector<std::uint32_t> order(asks.size());
   std::iota(order.begin(), order.end(), 0u);
   std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
-    int compared = asks[a].camera.str().compare(asks[b].camera.str());
+    int compared = asks[a].subject.str().compare(asks[b].subject.str());
     return compared < 0 || (compared == 0 && a < b);
   });
   for (size_t i = 1; i < order.size(); ++i)
-    if (asks[order[i]].camera == asks[order[i - 1]].camera)
-      ctx.add(fmt::format("items[{}].camera_uuid", order[i]), "appears more than once in this batch");
+    if (asks[order[i]].subject == asks[order[i - 1]].subject)
+      ctx.add(fmt::format("items[{}].{}", order[i], lease::id_field(batch.kind)), "appears more than once in this batch");
 }
 
 template <class E>
@@ -194,9 +218,12 @@ void append_id(std::string& out, std::string_view id) {
   out += '"';
 }
 
-void append_answer(std::string& out, const lease::Answer& answer, std::string_view expires_at) {
-  out += "{\"camera_uuid\":";
-  append_id(out, answer.camera.str());
+void append_answer(std::string& out, const lease::Answer& answer, std::string_view id_field,
+                   std::string_view expires_at) {
+  out += "{\"";
+  out += id_field;
+  out += "\":";
+  append_id(out, answer.subject.str());
   out += ",\"result\":\"";
   out += name_of(answer.outcome);
   out += "\",\"version\":";
@@ -228,7 +255,7 @@ void append_answer(std::string& out, const lease::Answer& answer, std::string_vi
   out += '}';
 }
 
-// Somebody holds the camera now, and the answer says until when.
+// Whether an owner holds the subject now, so that the answer says until when.
 bool says_expiry(Outcome outcome) {
   return outcome == Outcome::granted || outcome == Outcome::renewed || outcome == Outcome::rotated ||
          outcome == Outcome::held || outcome == Outcome::kept;
@@ -240,34 +267,38 @@ json::object previous_of(const lease::Tenure& tenure) {
 
 }  // namespace
 
-Result<SingleAsk> read_single(const json::value& body, Operation operation, TtlBounds bounds) {
+Result<SingleAsk> read_single(const json::value& body, Operation operation, TtlBounds bounds, lease::Kind kind) {
   json::Context ctx;
-  SingleBody given;
+  SingleBody given{.kind = kind};
   json::read_value(body, given, "", ctx);
   if (body.is_object()) check_ttl(given.head, operation, bounds, ctx);
-  if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
-  SingleAsk ask{batch_of(given.head, operation), given.shard.empty() ? "unassigned" : std::move(given.shard)};
+  SingleAsk ask{batch_of(given.head, operation, kind), given.shard.empty() ? "unassigned" : std::move(given.shard)};
   lease::Ask& only = ask.batch.asks.emplace_back();
-  only.camera = std::move(given.camera);
+  only.subject = std::move(given.subject);
+  std::string_view problem = only.subject.empty() ? "" : subject_problem(kind, only.subject.str());
+  if (!problem.empty()) ctx.add(std::string(lease::id_field(kind)), std::string(problem));
+  check_home(ask.batch, ctx);
+  if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
   if (given.version && operation != Operation::acquire) only.version = lease::Version{*given.version};
   only.avoid = given.avoid && operation == Operation::release;
   return ask;
 }
 
-Result<lease::Batch> read_batch(const json::value& body, Operation operation, TtlBounds bounds) {
+Result<lease::Batch> read_batch(const json::value& body, Operation operation, TtlBounds bounds, lease::Kind kind) {
   json::Context ctx;
   Head head;
   json::read_value(body, head, "", ctx);
   if (!body.is_object()) return json::problems_error(ctx.problems);
   check_ttl(head, operation, bounds, ctx);
-  lease::Batch batch = batch_of(head, operation);
+  lease::Batch batch = batch_of(head, operation, kind);
+  check_home(batch, ctx);
   read_items(body, batch, ctx);
-  if (ctx.problems.empty()) check_duplicates(batch.asks, ctx);
+  if (ctx.problems.empty()) check_duplicates(batch, ctx);
   if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
   return batch;
 }
 
-std::string write_batch(std::span<const lease::Answer> answers) {
+std::string write_batch(std::span<const lease::Answer> answers, lease::Kind kind) {
   std::string out;
   out.reserve(32 + answers.size() * 208);
   out += "{\"items\":[";
@@ -280,7 +311,7 @@ std::string write_batch(std::span<const lease::Answer> answers) {
       last = answer.expires_at;
       text = to_iso(last);
     }
-    append_answer(out, answer, says_expiry(answer.outcome) ? std::string_view(text) : std::string_view());
+    append_answer(out, answer, lease::id_field(kind), says_expiry(answer.outcome) ? std::string_view(text) : std::string_view());
   }
   out += "]}";
   return out;
@@ -288,9 +319,9 @@ std::string write_batch(std::span<const lease::Answer> answers) {
 
 std::string lease_id(lease::Version grant) { return fmt::format("lease-{:x}", grant.n); }
 
-json::object write_single(const SingleAsk& ask, const lease::Answer& answer, const LeaseView* seen) {
+json::object write_single(const SingleAsk& ask, const lease::Answer& answer) {
   const lease::Owner& owner = ask.batch.owner;
-  json::object out{{"camera_uuid", answer.camera.str()},
+  json::object out{{lease::id_field(ask.batch.kind), answer.subject.str()},
                    {"owner_id", owner.runner.str()},
                    {"runner_id", owner.runner.str()},
                    {"boot_id", owner.boot.str()},
@@ -302,10 +333,10 @@ json::object write_single(const SingleAsk& ask, const lease::Answer& answer, con
                    {"ttl_ms", std::chrono::duration_cast<std::chrono::milliseconds>(answer.ttl).count()},
                    {"status", "active"}};
   if (answer.previous) out["previous"] = previous_of(*answer.previous);
-  if (seen != nullptr && seen->row.grant == answer.grant && seen->row.owner == owner) {
-    out["tenant_id"] = seen->row.tenant.str();
-    out["site_id"] = seen->row.site.str();
-    out["acquired_at"] = to_iso(seen->row.acquired_at);
+  if (ask.batch.operation == Operation::acquire) {
+    out["tenant_id"] = answer.tenant.str();
+    out["site_id"] = answer.site.str();
+    out["acquired_at"] = to_iso(answer.acquired_at);
   }
   return out;
 }
@@ -318,7 +349,7 @@ json::object write_lease(const LeaseView& view) {
                             : row.released ? "released"
                             : view.expired ? "expired"
                                            : "active";
-  json::object out{{"camera_uuid", row.camera.str()}, {"tenant_id", row.tenant.str()},
+  json::object out{{lease::id_field(row.kind), row.subject.str()}, {"tenant_id", row.tenant.str()},
                    {"site_id", row.site.str()},       {"status", status},
                    {"version", row.version.n},        {"grant_version", row.grant.n},
                    {"assignable", row.assignable}};
@@ -335,12 +366,13 @@ json::object write_lease(const LeaseView& view) {
   return out;
 }
 
-Error refusal_error(const lease::Answer& answer) {
-  json::object about{{"camera_uuid", answer.camera.str()}};
+Error refusal_error(const lease::Answer& answer, lease::Kind kind) {
+  json::object about{{lease::id_field(kind), answer.subject.str()}};
+  std::string_view what = lease::to_string(kind);
   switch (answer.outcome) {
     case Outcome::held:
       about["expires_at"] = to_iso(answer.expires_at);
-      return {Errc::conflict, "lease_held", "somebody else holds this camera", std::move(about)};
+      return {Errc::conflict, "lease_held", fmt::format("somebody else holds this {}", what), std::move(about)};
     case Outcome::lost:
       about["current_version"] = answer.version.n;
       return {Errc::not_found, "lease_lost", "the lease is no longer yours", std::move(about)};
@@ -348,7 +380,9 @@ Error refusal_error(const lease::Answer& answer) {
     default: return {Errc::conflict, "lease_unknown", "the store cannot say now; ask again", std::move(about)};
   }
   switch (answer.why) {
-    case Refusal::not_found: return {Errc::not_found, "camera_not_found", "there is no such camera", std::move(about)};
+    case Refusal::not_found:
+      return {Errc::not_found, fmt::format("{}_not_found", what), fmt::format("there is no such {}", what),
+              std::move(about)};
     case Refusal::disabled:
       return {Errc::unprocessable, "camera_disabled", "the camera is disabled or not processed by leases",
               std::move(about)};
@@ -362,6 +396,8 @@ Error refusal_error(const lease::Answer& answer) {
     case Refusal::settling:
       return {Errc::conflict, "lease_settling", "the store came back a moment ago; holders may renew first",
               std::move(about)};
+    case Refusal::taken:
+      return {Errc::conflict, "id_taken", fmt::format("this id is not free for a {} of yours", what), std::move(about)};
     case Refusal::none: break;
   }
   return {Errc::conflict, "lease_unknown", "the store cannot say now; ask again", std::move(about)};

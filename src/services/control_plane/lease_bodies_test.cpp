@@ -1,4 +1,4 @@
-#include "weir/control_plane/lease_bodies.hpp"
+#include "lease_bodies.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(ControlPlaneLeaseBodies, BodyOfTheSimpleRoute_HasNoBootAndNoKey) {
   EXPECT_EQ(ask->batch.owner, (lease::Owner{RunnerId::trusted("r-1"), {}}));
   EXPECT_EQ(ask->batch.ttl, 6s);
   ASSERT_EQ(ask->batch.asks.size(), 1u);
-  EXPECT_EQ(ask->batch.asks[0].camera.str(), "cam-1");
+  EXPECT_EQ(ask->batch.asks[0].subject.str(), "cam-1");
   EXPECT_EQ(ask->batch.asks[0].key, "");
   EXPECT_FALSE(ask->batch.asks[0].version);
   EXPECT_EQ(ask->shard, "unassigned");
@@ -95,7 +95,7 @@ TEST(ControlPlaneLeaseBodies, Batch_IsReadInOrder) {
   ASSERT_TRUE(batch) << batch.error().message;
   EXPECT_EQ(batch->owner, (lease::Owner{RunnerId::trusted("r"), BootId::trusted("b")}));
   ASSERT_EQ(batch->asks.size(), 3u);
-  EXPECT_EQ(batch->asks[0].camera.str(), "c2");
+  EXPECT_EQ(batch->asks[0].subject.str(), "c2");
   EXPECT_EQ(batch->asks[0].version, Version{kVersionMax});
   EXPECT_TRUE(batch->asks[1].rotate);
   EXPECT_EQ(batch->asks[1].key, "k-1");
@@ -226,7 +226,7 @@ TEST(ControlPlaneLeaseBodies, Refusals_HaveTheirStatusAndWord) {
 
 TEST(ControlPlaneLeaseBodies, LeaseView_SaysItsStatus) {
   LeaseView view;
-  view.row.camera = CameraId::trusted("c");
+  view.row.subject = CameraId::trusted("c");
   EXPECT_EQ(write_lease(view).at("status").as_string(), "free");
   EXPECT_FALSE(write_lease(view).contains("owner_id"));
   view.row.owner = {RunnerId::trusted("r"), BootId::trusted("b")};

@@ -1,4 +1,4 @@
-#include "weir/control_plane/model_board.hpp"
+#include "model_board.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-#include "weir/control_plane/advice.hpp"
-#include "weir/control_plane/plane.hpp"
+#include "advice.hpp"
+#include "plane.hpp"
 
 namespace weir::control_plane {
 

@@ -1,6 +1,7 @@
-#include "weir/control_plane/page.hpp"
+#include "page.hpp"
 
-#include "weir/control_plane/request.hpp"
+#include "request.hpp"
+
 #include "weir/net/token.hpp"
 
 #include <charconv>

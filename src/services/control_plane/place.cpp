@@ -1,6 +1,8 @@
-#include "weir/control_plane/place.hpp"
+#include "place.hpp"
 
-#include "weir/control_plane/request.hpp"
+#include "request.hpp"
+
+#include "weir/ports/store_errors.hpp"
 
 namespace weir::control_plane {
 

@@ -1,6 +1,6 @@
-#include "weir/control_plane/plane.hpp"
+#include "plane.hpp"
 
-#include "weir/control_plane/answers.hpp"
+#include "answers.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -16,14 +16,6 @@ namespace {
 constexpr size_t kOpenBodyBytesMax = 16 << 10;  // anybody may send one, and it is read before anything is known of them
 }  // namespace
 
-bool SeenGrants::first_time(lease::Version grant) {
-  bool full = grants_.size() >= kMax;
-  if (full && grant.n < *grants_.begin()) return false;
-  if (!grants_.insert(grant.n).second) return false;
-  if (full) grants_.erase(grants_.begin());
-  return true;
-}
-
 asio::awaitable<Status> Readiness::ask(Duration limit) {
   using namespace asio::experimental::awaitable_operators;
   std::shared_ptr<State> state = state_;
@@ -33,7 +25,7 @@ asio::awaitable<Status> Readiness::ask(Duration limit) {
   if (!state->asking) {
     state->asking = true;
     auto question = [](std::shared_ptr<State> to) -> asio::awaitable<void> {
-      Result<Nothing> answer = co_await to->catalog.ping();
+      Result<Nothing> answer = co_await to->store.ping();
       to->last = std::move(answer);
     };
     auto ended = [state](std::exception_ptr failure) {
@@ -63,11 +55,13 @@ const event::Place* CameraPlaces::keep(event::Place place, Instant now) {
   return &known_.insert_or_assign(std::move(camera), Known{std::move(place), now}).first->second.place;
 }
 
-Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_log, Keys& key_store,
-             Pictures& picture_store, Clock& time, net::TokenKey key, net::Metrics& registry,
-             ControlPlaneSettings chosen)
+Plane::Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Keys& key_store, Pictures& picture_store,
+             Clock& time, net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen)
     : leases(lease_store, registry, time),
-      catalog(catalog_store, registry, time),
+      sites(catalog, registry, time),
+      cameras(catalog, registry, time),
+      runners(catalog, registry, time),
+      published(catalog, registry, time),
       events(event_log, registry, time),
       keys(key_store, registry, time),
       pictures(picture_store),
@@ -76,7 +70,7 @@ Plane::Plane(LeaseStore& lease_store, Catalog& catalog_store, EventLog& event_lo
       settings(chosen),
       gate(std::move(key), time),
       instruments(registry),
-      readiness(catalog, time),
+      readiness(catalog, registry, time),
       feed(events, time, instruments, settings.event_window_bytes),
       announcer(events, feed, instruments, time) {
   feed.watch(streams);

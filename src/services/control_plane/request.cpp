@@ -1,4 +1,4 @@
-#include "weir/control_plane/request.hpp"
+#include "request.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
-#include "weir/control_plane/runner_bodies.hpp"
+#include "runner_bodies.hpp"
 
-#include "weir/control_plane/request.hpp"
+#include "request.hpp"
 
 #include <algorithm>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kCapacityMax = 100'000;
 
-// A runner's own time stamp: kept as it is said, so it may be anything that is fit to be shown.
+// A runner's own time stamp: kept as the runner wrote it, so it may be any text that can be shown.
 std::string stamp_problem(const std::string& text) {
   bool sane = !text.empty() && text.size() <= 64 && name_problem(text).empty();
   return sane ? "" : "must have 1 to 64 bytes without control characters";
@@ -35,11 +35,11 @@ void fields(V& v, Registration& r) {
   v.optional("tenant_id", r.runner.tenant);
   v.optional("site_id", r.runner.site);
   v.optional("boot_id", r.runner.boot);
-  v.optional("deployment_group", r.runner.deployment_group, name_problem);
-  v.optional("deployment_version", r.runner.deployment_version, name_problem);
-  v.optional("host", r.runner.host, name_problem);
-  v.optional("port", r.runner.port, json::range(0, 65535));
-  v.optional("metrics_port", r.runner.metrics_port, json::range(0, 65535));
+  v.optional("deployment_group", r.runner.deployment.group, name_problem);
+  v.optional("deployment_version", r.runner.deployment.version, name_problem);
+  v.optional("host", r.runner.address.host, name_problem);
+  v.optional("port", r.runner.address.port, json::range(0, 65535));
+  v.optional("metrics_port", r.runner.address.metrics_port, json::range(0, 65535));
   v.optional("capacity", r.runner.capacity, json::range(0, kCapacityMax));
   v.optional("capacity_streams", r.capacity_streams, json::range(0, kCapacityMax));
   v.optional("capabilities", r.runner.capabilities, capabilities_problem);

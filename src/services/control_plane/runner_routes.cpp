@@ -1,10 +1,11 @@
+#include "answers.hpp"
+#include "page.hpp"
+#include "plane.hpp"
+#include "request.hpp"
+#include "runner_bodies.hpp"
+
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
-#include "weir/control_plane/answers.hpp"
-#include "weir/control_plane/page.hpp"
-#include "weir/control_plane/plane.hpp"
-#include "weir/control_plane/request.hpp"
-#include "weir/control_plane/runner_bodies.hpp"
 
 namespace weir::control_plane {
 
@@ -23,7 +24,8 @@ Reply register_runner(Plane& plane, net::Request& request, const Caller& caller)
   CO_TRY(own, speaks_for(caller, runner.id));
   CO_TRY(tenant, tenant_for(caller, runner.tenant));
   runner.tenant = tenant;
-  // What it holds is asked first: after the registration nothing may fail any more, or the will would be lost.
+  // The leases that the runner holds are read first: after the registration nothing may fail any more, or the will
+  // would be lost.
   LeaseFilter filter;
   filter.tenant = caller.tenant;
   filter.runner = runner.id;
@@ -37,17 +39,17 @@ Reply register_runner(Plane& plane, net::Request& request, const Caller& caller)
     will_sha256 = net::sha256_hex(will.reveal());
   }
   TenantId asking = caller.tenant;
-  CO_TRY(known, co_await plane.catalog.register_runner(std::move(runner), std::move(will_sha256), std::move(asking)));
+  CO_TRY(known, co_await plane.runners.register_runner(std::move(runner), std::move(will_sha256), std::move(asking)));
   plane.models.add(known);
   log::info("runner.registered")
       .with("runner_id", known.id)
       .with("boot_id", known.boot)
       .with("tenant_id", known.tenant)
-      .with("host", known.host)
+      .with("host", known.address.host)
       .with("capacity_streams", known.capacity)
       .with("request_id", request.request_id);
   json::array assigned;
-  for (const LeaseView& view : held) assigned.push_back(json::value(view.row.camera.str()));
+  for (const LeaseView& view : held) assigned.push_back(json::value(view.row.subject.str()));
   json::object out{{"runner_id", known.id.str()},
                    {"registered_at", to_iso(known.registered_at)},
                    {"status", "active"},
@@ -62,13 +64,14 @@ Reply register_runner(Plane& plane, net::Request& request, const Caller& caller)
 
 constexpr int kRunnersAsked = 1000;
 
-// How many cameras the other runners could take, as far as the first thousand tell. Nobody looks which cameras leave:
-// of one bound to a tenant or a site all are from there, of one that is not they may be from anywhere. So a runner
-// counts only if it may take whatever leaves: where it is bound, the one that drains is bound to the same.
+// How many cameras the other runners could take, as far as the first thousand tell. This does not look at the cameras
+// that leave: where the draining runner is bound to a tenant or a site all are from there, otherwise they may be from
+// anywhere. So another runner counts only if it may take every camera that leaves: where it is bound, the draining
+// one must be bound to the same.
 boost::asio::awaitable<Result<int>> room_elsewhere(Plane& plane, RunnerId runner, TenantId tenant) {
   RunnerId id = runner;
-  CO_TRY(own, co_await plane.catalog.show_runner(std::move(id), std::move(tenant)));
-  CO_TRY(all, co_await plane.catalog.list_runners(TenantId(), RunnerId(), kRunnersAsked));
+  CO_TRY(own, co_await plane.runners.show_runner(std::move(id), std::move(tenant)));
+  CO_TRY(all, co_await plane.runners.list_runners(TenantId(), RunnerId(), kRunnersAsked));
   int room = 0;
   for (const Runner& each : all) {
     bool works = each.id != runner && each.live && !each.cordoned && each.drain == DrainMode::none;
@@ -85,7 +88,7 @@ boost::asio::awaitable<Result<net::Response>> beat(Plane& plane, RunnerId runner
   TenantId tenant = caller.tenant;
   json::object kept = std::move(heartbeat.kept);
   CO_TRY(orders,
-         co_await plane.catalog.heartbeat(std::move(id), std::move(tenant), std::move(kept), heartbeat.streams_owned));
+         co_await plane.runners.heartbeat(std::move(id), std::move(tenant), std::move(kept), heartbeat.streams_owned));
   json::object out{{"runner_id", runner.str()},
                    {"status", "active"},
                    {"cordoned", orders.cordoned},
@@ -148,7 +151,7 @@ Reply release_all(Plane& plane, net::Request& request) {
 Reply list_runners(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(page, read_page(request));
   TenantId tenant = caller.tenant;
-  CO_TRY(found, co_await plane.catalog.list_runners(std::move(tenant), RunnerId::trusted(page.after), page.ask()));
+  CO_TRY(found, co_await plane.runners.list_runners(std::move(tenant), RunnerId::trusted(page.after), page.ask()));
   co_return net::Response::json(listed(
       found, page, [](const Runner& runner) { return runner.id.str(); }, write_runner));
 }
@@ -157,7 +160,7 @@ Reply show_runner(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<RunnerId>(request));
   CO_TRY(own, speaks_for(caller, id));
   TenantId tenant = caller.tenant;
-  CO_TRY(runner, co_await plane.catalog.show_runner(std::move(id), std::move(tenant)));
+  CO_TRY(runner, co_await plane.runners.show_runner(std::move(id), std::move(tenant)));
   co_return net::Response::json(write_runner(runner));
 }
 
@@ -166,7 +169,7 @@ Reply change_runner(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(body, body_value(request));
   CO_TRY(change, read_runner_change(body));
   TenantId tenant = caller.tenant;
-  CO_TRY(runner, co_await plane.catalog.change_runner(std::move(id), std::move(tenant), change));
+  CO_TRY(runner, co_await plane.runners.change_runner(std::move(id), std::move(tenant), change));
   std::string_view event = !change.cordoned   ? (change.drain ? "runner.drain" : "runner.changed")
                            : *change.cordoned ? "runner.cordoned"
                                               : "runner.uncordoned";
@@ -185,7 +188,7 @@ Reply remove_runner(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<RunnerId>(request));
   RunnerId doomed = id;
   TenantId tenant = caller.tenant;
-  CO_TRY(gone, co_await plane.catalog.remove_runner(std::move(doomed), std::move(tenant)));
+  CO_TRY(gone, co_await plane.runners.remove_runner(std::move(doomed), std::move(tenant)));
   log::info("runner.deleted").with("runner_id", id).with("by", caller.sub).with("request_id", request.request_id);
   co_return net::Response::json(json::object{{"runner_id", id.str()}, {"deleted", true}});
 }

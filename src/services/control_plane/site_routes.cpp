@@ -1,9 +1,11 @@
+#include "answers.hpp"
+#include "lease_bodies.hpp"
+#include "page.hpp"
+#include "plane.hpp"
+#include "request.hpp"
+
 #include "weir/base/log.hpp"
-#include "weir/control_plane/answers.hpp"
-#include "weir/control_plane/lease_bodies.hpp"
-#include "weir/control_plane/page.hpp"
-#include "weir/control_plane/plane.hpp"
-#include "weir/control_plane/request.hpp"
+#include "weir/ports/store_errors.hpp"
 
 namespace weir::control_plane {
 
@@ -68,7 +70,7 @@ Reply add_tenant(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(all, sees_all(caller));
   CO_TRY(body, body_as<TenantBody>(request, json::Unknown::reject));
   Tenant tenant{body.id, body.name};
-  CO_TRY(added, co_await plane.catalog.add_tenant(std::move(tenant)));
+  CO_TRY(added, co_await plane.sites.add_tenant(std::move(tenant)));
   log::info("tenant.created").with("tenant_id", added.id).with("request_id", request.request_id);
   co_return net::Response::json(write_tenant(added), 201);
 }
@@ -76,7 +78,7 @@ Reply add_tenant(Plane& plane, net::Request& request, const Caller& caller) {
 Reply list_tenants(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(page, read_page(request));
   TenantId only = caller.tenant;
-  CO_TRY(found, co_await plane.catalog.list_tenants(std::move(only), TenantId::trusted(page.after), page.ask()));
+  CO_TRY(found, co_await plane.sites.list_tenants(std::move(only), TenantId::trusted(page.after), page.ask()));
   co_return net::Response::json(listed(
       found, page, [](const Tenant& tenant) { return tenant.id.str(); }, write_tenant));
 }
@@ -84,7 +86,7 @@ Reply list_tenants(Plane& plane, net::Request& request, const Caller& caller) {
 Reply show_tenant(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<TenantId>(request));
   if (!caller.tenant.empty() && caller.tenant != id) co_return no_such("tenant", "tenant_id");
-  CO_TRY(found, co_await plane.catalog.list_tenants(std::move(id), TenantId(), 1));
+  CO_TRY(found, co_await plane.sites.list_tenants(std::move(id), TenantId(), 1));
   if (found.empty()) co_return no_such("tenant", "tenant_id");
   co_return net::Response::json(write_tenant(found[0]));
 }
@@ -93,7 +95,7 @@ Reply remove_tenant(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(all, sees_all(caller));
   CO_TRY(id, path_id<TenantId>(request));
   TenantId doomed = id;
-  CO_TRY(gone, co_await plane.catalog.remove_tenant(std::move(doomed)));
+  CO_TRY(gone, co_await plane.sites.remove_tenant(std::move(doomed)));
   log::info("tenant.deleted").with("tenant_id", id).with("request_id", request.request_id);
   co_return net::Response::json(json::object{{"tenant_id", id.str()}, {"deleted", true}});
 }
@@ -108,7 +110,7 @@ Reply add_site(Plane& plane, net::Request& request, const Caller& caller) {
   site.budget.capacity = body.capacity.value_or(plane.settings.budget_capacity);
   site.budget.tokens = site.budget.capacity;
   site.budget.refill_per_min = body.refill_rate.value_or(plane.settings.budget_refill_per_min);
-  CO_TRY(added, co_await plane.catalog.add_site(std::move(site)));
+  CO_TRY(added, co_await plane.sites.add_site(std::move(site)));
   log::info("site.created")
       .with("site_id", added.id)
       .with("tenant_id", added.tenant)
@@ -123,7 +125,7 @@ Reply list_sites(Plane& plane, net::Request& request, const Caller& caller) {
   // Another tenant's list is as empty as that of a tenant that does not exist.
   if (auto tenant = tenant_for(caller, wanted)) {
     TenantId in = *tenant;
-    CO_TRY(sites, co_await plane.catalog.list_sites(std::move(in), SiteId::trusted(page.after), page.ask()));
+    CO_TRY(sites, co_await plane.sites.list_sites(std::move(in), SiteId::trusted(page.after), page.ask()));
     found = std::move(sites);
   }
   co_return net::Response::json(listed(
@@ -133,9 +135,9 @@ Reply list_sites(Plane& plane, net::Request& request, const Caller& caller) {
 Reply show_site(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<SiteId>(request));
   TenantId tenant = caller.tenant;
-  CO_TRY(site, co_await plane.catalog.show_site(std::move(id), std::move(tenant)));
+  CO_TRY(site, co_await plane.sites.show_site(std::move(id), std::move(tenant)));
   json::object out = write_site(site);
-  CO_TRY(cameras, co_await plane.catalog.count_cameras(std::move(site.id), std::move(site.tenant)));
+  CO_TRY(cameras, co_await plane.sites.count_cameras(std::move(site.id), std::move(site.tenant)));
   out["cameras_enabled"] = cameras;
   co_return net::Response::json(out);
 }
@@ -144,7 +146,7 @@ Reply remove_site(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<SiteId>(request));
   SiteId doomed = id;
   TenantId tenant = caller.tenant;
-  CO_TRY(gone, co_await plane.catalog.remove_site(std::move(doomed), std::move(tenant)));
+  CO_TRY(gone, co_await plane.sites.remove_site(std::move(doomed), std::move(tenant)));
   log::info("site.deleted").with("site_id", id).with("request_id", request.request_id);
   co_return net::Response::json(json::object{{"site_id", id.str()}, {"deleted", true}});
 }
@@ -154,7 +156,7 @@ Reply remove_site(Plane& plane, net::Request& request, const Caller& caller) {
 Reply show_budget(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<SiteId>(request));
   TenantId tenant = caller.tenant;
-  CO_TRY(site, co_await plane.catalog.show_site(std::move(id), std::move(tenant)));
+  CO_TRY(site, co_await plane.sites.show_site(std::move(id), std::move(tenant)));
   co_return net::Response::json(write_budget(site));
 }
 
@@ -163,7 +165,7 @@ Reply set_budget(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(body, body_as<BudgetBody>(request, json::Unknown::reject));
   if (body.tokens && *body.tokens > body.capacity) co_return bad_field("tokens", "must not be above capacity");
   TenantId tenant = caller.tenant;
-  CO_TRY(site, co_await plane.catalog.set_budget(std::move(id), std::move(tenant), body.capacity, body.refill_rate,
+  CO_TRY(site, co_await plane.sites.set_budget(std::move(id), std::move(tenant), body.capacity, body.refill_rate,
                                                  body.tokens));
   log::info("site.budget")
       .with("site_id", site.id)

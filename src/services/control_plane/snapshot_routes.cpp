@@ -1,12 +1,14 @@
+#include "plane.hpp"
+#include "request.hpp"
+
 #include "weir/base/random.hpp"
-#include "weir/control_plane/plane.hpp"
-#include "weir/control_plane/request.hpp"
 #include "weir/net/token.hpp"
 
 #include <cmath>
 
-// A camera's latest picture: the control plane announces that it is wanted, the runner that holds the camera sends it up
-// its own connection, and the store carries it to whoever waits. Nobody dials a runner.
+// A camera's latest picture: the control plane announces that it is wanted, the runner that holds the camera sends it
+// up its own connection, and the store carries it to the control plane whose client waits. No control plane dials a
+// runner.
 namespace weir::control_plane {
 
 using net::Method;
@@ -29,7 +31,7 @@ Error nobody_holds(const CameraRecord& record) {
           fmt::format("no runner holds camera {} now, so nobody has a picture of it; `weir status` says why", id)};
 }
 
-// The runner's answer to the question, or that there was none in time.
+// The runner's answer to the request, or an error where none came in time.
 boost::asio::awaitable<Result<SnapshotPicture>> answer_to(Plane& plane, CameraId camera, std::string request, RunnerId runner) {
   for (Instant until = plane.clock.now() + kPatience; plane.clock.now() < until;) {
     CameraId looked = camera;
@@ -47,7 +49,7 @@ Reply show_snapshot(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(camera, path_id<CameraId>(request));
   CameraId looked = camera, leased = camera;
   TenantId tenant = caller.tenant, same = caller.tenant;
-  CO_TRY(record, co_await plane.catalog.show_camera(std::move(looked), std::move(tenant)));
+  CO_TRY(record, co_await plane.cameras.show_camera(std::move(looked), std::move(tenant)));
   CO_TRY(lease, co_await plane.leases.show(std::move(leased), std::move(same)));
   if (!is_held(lease)) co_return nobody_holds(record);
   if (plane.snapshots.crowded())
@@ -90,7 +92,7 @@ void fields(V& v, SentPicture& s) {
   v.optional("jpeg", s.picture.jpeg, jpeg_problem);
 }
 
-// A runner shows what it holds, and nothing else.
+// A runner may send pictures only of cameras that it holds.
 Reply take_snapshot(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(camera, path_id<CameraId>(request));
   CO_TRY(sent, body_as<SentPicture>(request));

@@ -1,4 +1,4 @@
-#include "weir/control_plane/snapshots.hpp"
+#include "snapshots.hpp"
 
 #include <gtest/gtest.h>
 

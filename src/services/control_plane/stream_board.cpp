@@ -1,9 +1,9 @@
-#include "weir/control_plane/stream_board.hpp"
+#include "stream_board.hpp"
 
 namespace weir::control_plane {
 
 namespace {
-// Many cameras are remembered, and what a worker says of each may be long.
+// The board remembers many cameras, and a worker's texts about each may be long.
 constexpr size_t kWordMax = 64, kDetailMax = 512;
 
 std::string text_of(const json::object& object, std::string_view name, size_t bytes_max = kWordMax) {
@@ -38,7 +38,7 @@ std::optional<camera::FrameSize> StreamBoard::size_of(const CameraId& camera) co
 
 void StreamBoard::note(const StoredEvent& event, Instant now) {
   bool status = event.routing_key.starts_with("stream.status.");
-  if (event.topic != kStatusTopic || !(status || event.routing_key.starts_with("stream.error."))) return;
+  if (event.topic != event::kStatusTopic || !(status || event.routing_key.starts_with("stream.error."))) return;
   auto payload = json::parse_text(event.payload);
   if (!payload || !payload->is_object()) return;
   const json::object& said = payload->get_object();
@@ -47,7 +47,8 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
   if (!id_problem(camera).empty() || version == nullptr || !version->is_int64()) return;
   if (words_.size() >= kMax) words_.clear();
   Word& word = words_[CameraId::trusted(camera)];
-  // A new owner has nothing to do with what went wrong for the old one; a rotation keeps no error alive for long.
+  // An error of the old owner says nothing about a new one; after a rotation the same owner soon reports its error
+  // again.
   if (version->get_int64() != word.version) word = Word{.size = word.size};
   word.version = version->get_int64();
   word.heard = now;
@@ -57,7 +58,7 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
     word.detail = text_of(said, "detail", kDetailMax);
     return;
   }
-  word.state = text_of(said, "state");
+  if (std::string state = text_of(said, "state"); state != word.state) word.state = state, word.since = now;
   word.fps = number_of(said, "fps");
   word.looked_fps = number_of(said, "looked_fps");
   word.wanted_fps = number_of(said, "wanted_fps");
@@ -67,13 +68,14 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
 }
 
 json::value StreamBoard::about(const lease::LeaseRow& row, Instant now) const {
-  auto found = words_.find(row.camera);
-  // Rotations stay within a tenure: what was said since its grant is its owner's.
+  auto found = words_.find(row.subject);
+  // Rotations stay within a tenure: a status since its grant comes from the same owner.
   if (found == words_.end() || found->second.version < row.grant.n || row.released) return nullptr;
   const Word& word = found->second;
   json::object out{{"state", word.state.empty() ? json::value(nullptr) : json::value(word.state)},
                    {"ts", word.ts},
                    {"age_s", seconds(now - word.heard)}};
+  if (!word.state.empty()) out["for_s"] = seconds(now - word.since);
   if (word.fps) out["fps"] = *word.fps;
   if (word.looked_fps) out["looked_fps"] = *word.looked_fps;
   if (word.wanted_fps) out["wanted_fps"] = *word.wanted_fps;

@@ -1,4 +1,4 @@
-#include "weir/control_plane/stream_board.hpp"
+#include "stream_board.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@ class Board : public testing::Test {
  protected:
   void said(const std::string& kind, std::int64_t version, const std::string& more) {
     StoredEvent event;
-    event.topic = kStatusTopic;
+    event.topic = event::kStatusTopic;
     event.routing_key = fmt::format("stream.{}.t.s.c-1", kind);
     event.payload = fmt::format(
         R"({{"camera_uuid":"c-1","lease_version":{},"ts":"2026-01-31T09:05:07.123Z",{}}})", version, more);

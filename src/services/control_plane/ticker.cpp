@@ -1,5 +1,7 @@
+// What a control plane does unasked: moves lease time on, announces expired leases, deletes old events.
+#include "plane.hpp"
+
 #include "weir/base/log.hpp"
-#include "weir/control_plane/plane.hpp"
 #include "weir/lease/lease_time.hpp"
 
 #include <boost/asio/cancellation_state.hpp>
@@ -14,7 +16,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-// What the last tick told about the store; speaks at the edges only.
+// What the last tick told about the store; logs only when the store goes away or comes back.
 class StoreWatch {
  public:
   explicit StoreWatch(Instruments& instruments) : instruments_(instruments) {}
@@ -60,8 +62,8 @@ asio::awaitable<void> move_lease_time(Plane& plane) {
   }
 }
 
-// Told to everybody who could take them. What is marked as told and then lost, because this process ends or the queue
-// is full, is found by the runners' own slow look.
+// Announces expired leases to the runners that could take the cameras. An announcement that is lost after the store
+// marked it as made, because this process ends or the queue is full, is made up for by the runners' periodic listing.
 asio::awaitable<void> announce_expiries(Plane& plane) {
   constexpr int kStep = 500;
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
@@ -84,8 +86,8 @@ asio::awaitable<void> announce_expiries(Plane& plane) {
   }
 }
 
-// In small steps, so that no lease waits long behind one; while there is more to do, quickly enough to keep up with
-// what can come in.
+// Deletes old events in small steps, so that no lease request waits long behind one; while there is more to do,
+// quickly enough to keep up with the events that can come in.
 asio::awaitable<void> forget_events(Plane& plane) {
   constexpr int kStep = 2000;
   constexpr Duration kSoon = 200ms, kLater = 5s;

@@ -1,11 +1,12 @@
+#include "advice.hpp"
+#include "answers.hpp"
+#include "camera_edit.hpp"
+#include "page.hpp"
+#include "place.hpp"
+#include "plane.hpp"
+#include "request.hpp"
+
 #include "weir/base/log.hpp"
-#include "weir/control_plane/advice.hpp"
-#include "weir/control_plane/answers.hpp"
-#include "weir/control_plane/camera_edit.hpp"
-#include "weir/control_plane/page.hpp"
-#include "weir/control_plane/place.hpp"
-#include "weir/control_plane/plane.hpp"
-#include "weir/control_plane/request.hpp"
 
 #include <charconv>
 
@@ -38,7 +39,7 @@ boost::asio::awaitable<Result<CameraId>> camera_of_zone(Plane& plane, const Plac
   CameraId owner, after;
   for (;;) {
     CameraFilter filter = cameras_of(place, after);
-    CO_TRY(cameras, co_await plane.catalog.list_cameras(std::move(filter)));
+    CO_TRY(cameras, co_await plane.cameras.list_cameras(std::move(filter)));
     for (const CameraRecord& record : cameras) {
       if (find_zone(record.config, zone_id) == nullptr) continue;
       if (!owner.empty())
@@ -52,7 +53,7 @@ boost::asio::awaitable<Result<CameraId>> camera_of_zone(Plane& plane, const Plac
   co_return owner;
 }
 
-// The camera a route is about: from the path, from what was said, or found by the zone.
+// The camera a route is about: from the path, from the query or body, or found by the zone.
 boost::asio::awaitable<Result<CameraId>> camera_for(Plane& plane, const net::Request& request, const Place& place,
                                                     CameraId said, std::int64_t zone_id) {
   if (!place.nested()) {
@@ -67,7 +68,7 @@ boost::asio::awaitable<Result<CameraId>> camera_for(Plane& plane, const net::Req
 
 boost::asio::awaitable<Result<CameraRecord>> record_at(Plane& plane, const Place& place, CameraId camera) {
   TenantId tenant = place.tenant;
-  CO_TRY(record, co_await plane.catalog.show_camera(std::move(camera), std::move(tenant)));
+  CO_TRY(record, co_await plane.cameras.show_camera(std::move(camera), std::move(tenant)));
   CO_TRY(here, stands_at(record, place));
   co_return std::move(record);
 }
@@ -98,7 +99,7 @@ Result<ZoneBody> read_zone_body(const net::Request& request, std::optional<std::
 
 // ---- showing ----
 
-// With what is probably wrong with it. A caller who is advised has learnt the models before.
+// The zone with its warnings. A route that advises has called learn_models before.
 json::object write_shown(const Plane& plane, const camera::Config& config, const camera::Zone& zone,
                          const Caller& caller) {
   json::object out = write_zone_of(config.camera, zone);
@@ -188,7 +189,7 @@ Reply list_of_site(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(from, read_zone_cursor(page.after));
   SiteId site = place.site;
   TenantId tenant = place.tenant;
-  CO_TRY(exists, co_await plane.catalog.show_site(std::move(site), std::move(tenant)));
+  CO_TRY(exists, co_await plane.sites.show_site(std::move(site), std::move(tenant)));
   if (is_advised(caller)) (void)co_await learn_models(plane);
   ZoneCollector zones(plane, caller, page.limit);
   CO_TRY(room, co_await collect_rest(plane, place, from, zones));
@@ -200,7 +201,7 @@ Reply list_of_site(Plane& plane, net::Request& request, const Caller& caller) {
       break;
     }
     CameraFilter filter = cameras_of(place, after);
-    CO_TRY(cameras, co_await plane.catalog.list_cameras(std::move(filter)));
+    CO_TRY(cameras, co_await plane.cameras.list_cameras(std::move(filter)));
     for (const CameraRecord& record : cameras) {
       more = !zones.add(record.config, 0);
       if (more) break;
@@ -228,18 +229,18 @@ Reply show_zone(Plane& plane, net::Request& request, const Caller& caller) {
 boost::asio::awaitable<Result<CameraRecord>> edit_zones(Plane& plane, Place place, CameraId camera,
                                                         std::function<Result<camera::Config>(camera::Config)> change) {
   TenantId tenant = place.tenant;
-  Catalog::CameraEdit edit = [place = std::move(place),
+  Cameras::CameraEdit edit = [place = std::move(place),
                               change = std::move(change)](const CameraRecord& present) -> Result<camera::Config> {
     TRY(here, stands_at(present, place));
     return change(present.config);
   };
-  co_return co_await plane.catalog.edit_camera(std::move(camera), std::move(tenant), std::move(edit));
+  co_return co_await plane.cameras.edit_camera(std::move(camera), std::move(tenant), std::move(edit));
 }
 
 void note_zones(Plane& plane, const CameraRecord& record, std::int64_t zone_id, const Caller& caller,
                 const net::Request& request) {
   plane.announcer.camera("updated", record);
-  log::info("camera.updated", "its zones changed")
+  log::info("camera.updated", "the camera's zones changed")
       .with("camera_uuid", record.config.camera)
       .with("site_id", record.config.site)
       .with("tenant_id", record.config.tenant)

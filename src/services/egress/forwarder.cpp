@@ -10,7 +10,7 @@ using forward::Failure;
 namespace {
 constexpr Duration kPiece = 250ms;  // of waiting, between two looks at what comes from outside
 
-// What was ended from outside, by a right to send that is back already, is no failure of anybody.
+// A connection that was ended from outside, because the right to send had run out and is back already, did not fail.
 forward::Event lost(const Error& error) {
   if (error.reason == "interrupted" || error.reason == to_string(forward::Kind::deadline)) return forward::OutputClosed{};
   return forward::failure_of(error);
@@ -75,7 +75,7 @@ forward::End Forwarder::run() {
       if constexpr (std::is_same_v<std::decay_t<decltype(each)>, forward::End>) return forward::StopAsked{};
       else return perform(each);
     }, task);
-    // What ended a call from outside is not a failure of what was called.
+    // A call that was ended from outside is not a failure of the input or the destination.
     if (auto outside = pending(course_.held_until.has_value())) event = *outside;
     apply(event);
   }
@@ -113,7 +113,8 @@ void Forwarder::close_input() {
 }
 
 void Forwarder::close_output(bool reset) {
-  // It stays where others can reset it until it is closed: a farewell must not outlast the right to send.
+  // Until it is closed, the output stays where other threads can reset it: closing in good order must not outlast the
+  // right to send.
   if (output_ && reset) output_->reset();
   if (output_) output_->close();
   {
@@ -184,7 +185,7 @@ void Forwarder::begin_stream() {
 }
 
 Forwarder::Event Forwarder::perform(const forward::Forward&) {
-  // Another picture size or codec needs a destination that is told so from the beginning.
+  // Another picture size or codec needs a new connection of the destination, which is told of them at its beginning.
   if (!sent_format_->same_as(*facts_.format)) return forward::OutputClosed{};
   begin_stream();
   while (!pending(false)) {

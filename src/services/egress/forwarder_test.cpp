@@ -114,7 +114,7 @@ TEST_F(Forwarding, ARightThatEnds_ResetsTheConnectionBeforeTheCallReturns_AndHol
   stage_.set([&] { before = stage_.written; });
   ASSERT_TRUE(stage_.wait([&] { return stage_.goodbyes == 1; }));
   EXPECT_EQ(stage_.written, before) << "not one more packet";
-  // It is extended in time: everything is connected anew.
+  // The right is extended in time: everything is connected anew.
   ASSERT_TRUE(right_->extend(2, boot_now() + 3600s));
   forwarder_->look_at_right();
   ASSERT_TRUE(stage_.wait([&] { return stage_.outputs == 2 && stage_.inputs == 2; }));

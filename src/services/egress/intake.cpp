@@ -53,7 +53,8 @@ void Intake::drop_oldest() {
   queue_.pop_front();
 }
 
-// Where nothing after the first packet may begin a stream, everything goes, and the next that may is waited for.
+// Where no packet after the first may begin a stream, the whole queue is dropped, and the intake waits for the next
+// packet that may.
 void Intake::drop_to_newest_start() {
   size_t keep = queue_.size();
   while (--keep > 0 && !starts(*queue_[keep], video_)) {

@@ -2,10 +2,9 @@
 
 #include "weir/base/json.hpp"
 #include "weir/base/log.hpp"
+#include "weir/base/spawn.hpp"
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -86,7 +85,7 @@ struct LeaseSocket::State : std::enable_shared_from_this<State> {
       }
       if (self->connections >= kConnectionsMax || !may_speak(peer)) continue;
       ++self->connections;
-      asio::co_spawn(self->acceptor.get_executor(), serve(self, std::move(peer)), asio::detached);
+      spawn(self->acceptor.get_executor(), serve(self, std::move(peer)), "a connection of the lease socket");
     }
   }
 
@@ -125,7 +124,7 @@ Status LeaseSocket::listen(const std::string& path) {
   if (!failed) state_->acceptor.listen(Local::acceptor::max_listen_connections, failed);
   if (failed) return refused(failed.message());
   state_->path = path;
-  asio::co_spawn(state_->acceptor.get_executor(), state_->accept(state_), asio::detached);
+  spawn(state_->acceptor.get_executor(), state_->accept(state_), "the lease socket");
   return ok();
 }
 

@@ -23,30 +23,35 @@ net::Metrics::Labels with(net::Metrics::Labels labels, const std::string& name, 
 }
 }  // namespace
 
-Report::Report(net::Metrics& metrics, const Identity& identity)
+Report::Report(net::Metrics& metrics, const Identity& identity, const Voice& voice)
     : metrics_(metrics),
+      voice_(voice),
       run_{{"streamId", identity.stream}, {"runId", identity.run}},
       instance_{{"streamId", identity.stream}, {"runId", identity.run}, {"instanceId", identity.instance}},
-      forwarding_(metrics.gauge("egress_forwarder_forwarding",
-                                "1 while the destination acknowledges what it is sent", instance_)),
-      bytes_out_(metrics.counter("egress_forwarder_bytes_out_total",
+      forwarding_(metrics.gauge(metric("forwarding"), "1 while the destination acknowledges what it is sent",
+                                instance_)),
+      bytes_out_(metrics.counter(metric("bytes_out_total"),
                                  "Bytes of media that the destination's machine has acknowledged", run_)),
-      dropped_(metrics.counter("weir_egress_dropped_packets_total",
+      dropped_(metrics.counter(std::string(voice.dropped_metric),
                                "Packets that were left out because the destination was too slow", run_)) {
-  metrics.gauge("egress_forwarder_up", "1 while the process runs", instance_).set(1);
-  metrics.counter("egress_forwarder_restarts_total", "Instances that this run had before this one", run_)
+  metrics.gauge(metric("up"), "1 while the process runs", instance_).set(1);
+  metrics.counter(metric("restarts_total"), "Instances that this run had before this one", run_)
       .add(static_cast<double>(identity.restarts));
   metrics.add_process_metrics();
 }
 
+std::string Report::event(std::string_view name) const { return fmt::format("{}.{}", voice_.events, name); }
+std::string Report::metric(std::string_view name) const { return fmt::format("{}{}", voice_.metrics, name); }
+
 void Report::input_connecting(int attempt) {
-  log::info("egress.input.connecting", "asks the hub for the stream").with("attempt", attempt);
+  log::info(event("input.connecting"), fmt::format("{} asks the hub for the stream", voice_.self))
+      .with("attempt", attempt);
 }
 
 void Report::input_connected(const CopyFacts& facts, Duration took) {
-  metrics_.histogram("egress_forwarder_connect_latency_ms", "How long connecting took", kLatencyMs,
-                     with(run_, "stage", "rtsp")).observe(ms(took));
-  log::info("egress.input.connected", "the hub sends the stream")
+  metrics_.histogram(metric("connect_latency_ms"), "How long connecting took", kLatencyMs,
+                     with(run_, "stage", voice_.input_stage)).observe(ms(took));
+  log::info(event("input.connected"), "the hub sends the stream")
       .with("videoCodec", facts.video)
       .with("audioCodec", facts.audio)
       .with("width", facts.width)
@@ -56,14 +61,15 @@ void Report::input_connected(const CopyFacts& facts, Duration took) {
 }
 
 void Report::output_connecting(int attempt) {
-  log::info("egress.output.connecting", "asks the destination to take the stream").with("attempt", attempt);
+  log::info(event("output.connecting"), fmt::format("{} asks the destination for consent", voice_.self))
+      .with("attempt", attempt);
 }
 
 void Report::output_connected(Duration took) {
   bytes_ = 0;
-  metrics_.histogram("egress_forwarder_connect_latency_ms", "How long connecting took", kLatencyMs,
-                     with(run_, "stage", "rtmp")).observe(ms(took));
-  log::info("egress.output.connected", "the destination agreed").with("latencyMs", ms(took));
+  metrics_.histogram(metric("connect_latency_ms"), "How long connecting took", kLatencyMs,
+                     with(run_, "stage", voice_.output_stage)).observe(ms(took));
+  log::info(event("output.connected"), "the destination agreed").with("latencyMs", ms(took));
 }
 
 void Report::flow(forward::Flow::State state, std::uint64_t media_bytes, Instant now) {
@@ -73,13 +79,13 @@ void Report::flow(forward::Flow::State state, std::uint64_t media_bytes, Instant
   bytes_ = std::max(bytes_, media_bytes);
   if (!flows || started_) return;
   started_ = now;
-  log::info("egress.forwarding.started", "the destination acknowledges the stream");
+  log::info(event("forwarding.started"), "the destination acknowledges the stream");
 }
 
 void Report::stopped(std::string_view reason, Instant now) {
   forwarding_.set(0);
   if (!started_) return;
-  log::info("egress.forwarding.stopped", "the stream does not flow any more")
+  log::info(event("forwarding.stopped"), "the stream does not flow any more")
       .with("reason", reason)
       .with("durationMs", ms(now - *started_))
       .with("bytes", bytes_);
@@ -88,7 +94,7 @@ void Report::stopped(std::string_view reason, Instant now) {
 
 void Report::failed(const forward::Failure& why) {
   auto gauge = [&](forward::Kind kind) -> net::Gauge& {
-    return metrics_.gauge("egress_forwarder_last_error", "1 at the kind of the last error",
+    return metrics_.gauge(metric("last_error"), "1 at the kind of the last error",
                           with(run_, "error_kind", to_string(kind)));
   };
   if (last_.kind != forward::Kind::none) gauge(last_.kind).set(0);
@@ -98,9 +104,9 @@ void Report::failed(const forward::Failure& why) {
 
 void Report::retry(const forward::Scheduled& scheduled) {
   const forward::KindRow& row = row_of(scheduled.why.kind);
-  metrics_.counter("egress_forwarder_retry_total", "Retries that were scheduled",
+  metrics_.counter(metric("retry_total"), "Retries that were scheduled",
                    with(run_, "error_kind", row.name)).add();
-  log::warn("egress.retry.scheduled", std::string(row.advice))
+  log::warn(event("retry.scheduled"), std::string(row.advice))
       .with("attempt", scheduled.attempt)
       .with("delayMs", ms(scheduled.delay))
       .with("error.kind", row.name)
@@ -113,19 +119,21 @@ void Report::dropped(std::uint64_t packets, Instant now) {
   dropped_.add(static_cast<double>(packets - dropped_before_));
   dropped_before_ = packets;
   if (drops_.due(now))
-    log::warn("egress.dropped", "the destination is too slow for this stream: pictures are left out")
+    log::warn(event("dropped"), "the destination is too slow for this stream: pictures are left out")
         .with("packets", packets);
 }
 
 void Report::held(Duration at_most) {
-  log::warn("egress.held", "the right to send is over; the connection was reset, and this process ends unless a "
+  log::warn(event("held"), "the right to send is over; the connection was reset, and this process ends unless a "
                            "supervisor extends it in time").with("endsInMs", ms(at_most));
 }
 
 void Report::exit(const forward::End& end, const forward::Failure& last) {
   bool good = end.code == forward::kExitClean;
-  log::Entry line(good ? log::Level::info : log::Level::error, "egress.exit",
-                  good || last.kind == forward::Kind::none ? "the forwarder ends" : std::string(row_of(last.kind).advice));
+  std::string name = event("exit");
+  log::Entry line(good ? log::Level::info : log::Level::error, name,
+                  good || last.kind == forward::Kind::none ? fmt::format("{} ends", voice_.self)
+                                                           : std::string(row_of(last.kind).advice));
   auto&& filled = std::move(line).with("exitCode", end.code).with("reason", end.reason);
   if (good || last.kind == forward::Kind::none) return;
   std::move(filled).with("error.kind", to_string(last.kind)).with("error.message", shortened(last.message));

@@ -1,16 +1,10 @@
-// The manager's workers: started, asked, told, and seen to their end.
-#include "worker_process.hpp"
+#include "manager_workers.hpp"
 
+#include "weir/base/backoff.hpp"
 #include "weir/base/log.hpp"
-#include "weir/net/token.hpp"
-
-#include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <set>
 
 namespace weir::runner {
 
@@ -18,166 +12,90 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr Duration kLookWithin = 1s;  // what a worker takes to say how it is
+constexpr Duration kTokenLook = 20ms;  // how often a worker that waits for its token looks for it
+constexpr Duration kPagesWithin = 300ms;  // somebody who asks for the runner's state waits so long for its workers
 
-json::object source_of(const camera::Config& config) {
-  json::object out = camera::write_config(config, camera::Credentials::shown);
-  for (const char* name : {"enabled", "processing"}) out.erase(name);
+WorkerHeard heard_of(WorkerNumber worker, const link::Look& look) {
+  WorkerHeard out{.worker = worker};
+  for (const link::SeenCamera& each : look.cameras)
+    out.cameras.push_back({.camera = each.camera,
+                           .streaming = each.streaming,
+                           .failures = each.failures,
+                           .error = each.error,
+                           .inferred = each.inferred > 0,
+                           .behind = each.behind,
+                           .frame_age = each.frame_age.value_or(Duration(0))});
+  if (!look.stuck.empty()) out.stuck = look.stuck.front();
   return out;
 }
 
-std::string read_and_remove(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  std::remove(path.c_str());
-  return text.str();
-}
-
-CameraId camera_in(const std::string& text) {
-  auto parsed = json::parse_text(text);
-  const json::value* camera = parsed && parsed->is_object() ? parsed->get_object().if_contains("camera_uuid") : nullptr;
-  return camera != nullptr && camera->is_string() ? CameraId::trusted(std::string(camera->get_string())) : CameraId();
-}
-
-json::object lease_of(const TellItem& item, const BootId& boot) {
+link::LeaseGrant grant_of(const TellItem& item, const BootId& boot) {
   const lease::Speak& right = *item.right;
-  json::object out{{"camera_uuid", item.camera.str()},
-                   {"version", right.version.n},
-                   {"grant_version", right.grant.n},
-                   {"boot_id", boot.str()},
-                   {"valid_until_us", right.valid_until.time_since_epoch().count()}};
-  if (right.adopt)
-    out["adopt"] = json::object{{"boot_id", right.adopt->boot.str()}, {"grant_version", right.adopt->grant.n}};
-  if (item.after) out["after"] = to_iso_exact(*item.after);
-  return out;
-}
-
-struct Request {
-  std::string path;
-  json::object body;
-  Duration timeout = 3s;
-};
-
-Request request_of(const Tell& message, const BootId& boot) {
-  json::array names, leases, sources;
-  for (const TellItem& item : message.items) {
-    names.push_back(json::value(item.camera.str()));
-    if (item.right) leases.push_back(lease_of(item, boot));
-    if (item.config) {
-      json::object source = source_of(*item.config);
-      source["lease"] = lease_of(item, boot);
-      sources.push_back(std::move(source));
-    }
-  }
-  switch (message.what) {
-    case Message::add: return {"/sources", {{"add", std::move(sources)}}};
-    case Message::remove: return {"/sources", {{"remove", std::move(names)}}};
-    case Message::activate: return {"/activate", {{"items", std::move(leases)}}};
-    case Message::extend: return {"/leases", {{"items", std::move(leases)}}, 1s};
-    case Message::lose: return {"/leases", {{"lost", std::move(names)}}, 1s};
-    case Message::silence: return {"/silence", {{"cameras", std::move(names)}}, 1s};
-    case Message::drain: return {"/drain", {}};
-  }
-  return {};
-}
-
-std::int64_t number_in(const json::object& o, std::string_view name) {
-  const json::value* found = o.if_contains(name);
-  return found != nullptr && found->is_int64() ? found->get_int64() : 0;
-}
-
-SeenCamera seen_of(const json::object& camera) {
-  SeenCamera out;
-  if (const auto* id = camera.if_contains("camera_uuid")) out.camera = CameraId::trusted(std::string(id->get_string()));
-  if (const auto* state = camera.if_contains("state")) out.streaming = *state == "STREAMING";
-  out.failures = number_in(camera, "errors");
-  out.inferred = number_in(camera, "inferred") > 0;
-  if (const auto* behind = camera.if_contains("behind")) out.behind = *behind == true;
-  if (const auto* age = camera.if_contains("last_frame_age_s"); age != nullptr && age->is_number())
-    out.frame_age = from_seconds(age->to_number<double>());
-  const json::value* error = camera.if_contains("error");
-  const json::value* code = error != nullptr && error->is_object() ? error->get_object().if_contains("code") : nullptr;
-  if (code != nullptr && code->is_string())
-    for (const auto& [value, name] : restart::kStreamErrorCodeNames)
-      if (code->get_string() == name) out.error = value;
-  return out;
+  return {.camera = item.camera,
+          .version = right.version,
+          .tenure = {boot, right.grant},
+          .valid_until = right.valid_until,
+          .adopt = right.adopt,
+          .after = item.after};
 }
 
 }  // namespace
 
-asio::awaitable<Result<net::ClientResponse>> Manager::WorkerProcess::post(std::string path, json::object body,
-                                                                          Secret token, Duration timeout) {
-  if (!control) co_return Error{Errc::unavailable, "worker", "the worker does not answer yet"};
-  net::ClientRequest request{.method = net::Method::post, .target = std::move(path), .body = json::to_text(body),
-                             .bearer = std::move(token), .timeout = timeout};
-  co_return co_await control->send(std::move(request));
+void WorkerProcess::kill() {
+  killed = true;
+  if (link) link->kill();
 }
 
-asio::awaitable<Result<net::ClientResponse>> Manager::WorkerProcess::get(std::string path, Secret token, Duration timeout) {
-  if (!control) co_return Error{Errc::unavailable, "worker", "the worker does not answer yet"};
-  net::ClientRequest request{.target = std::move(path), .bearer = std::move(token), .timeout = timeout};
-  co_return co_await control->send(std::move(request));
+WorkerProcesses::WorkerProcesses(Shell& shell)
+    : shell_(shell), control_token_(random_hex(32)), bus_url_(shell.settings.control_plane_url) {}
+
+link::ShardConfig WorkerProcesses::shard_of(const WorkerProcess& worker, const StartWorker& order) const {
+  link::ShardConfig out{.runner = shell_.owner.runner,
+                        .shard = worker.shard,
+                        .control_plane = bus_url_,
+                        .token = bus_token_,
+                        .preload = order.models,
+                        .standby = order.standby,
+                        .control_token = control_token_,
+                        .dials_file = shell_.settings.folder + "/dials",
+                        .crash_file = worker.crash_file};
+  for (const camera::Config& config : order.sources) out.sources.push_back({.config = config});
+  return out;
 }
 
-json::object Manager::shard_document(const StartWorker& order) const {
-  json::array sources, models;
-  for (const camera::Config& config : order.sources) sources.push_back(source_of(config));
-  for (const camera::Model& model : order.models) models.push_back(json::value(model.detector + "/" + model.name));
-  return {{"runner_id", owner_.runner.str()},
-          {"shard_id", fmt::format("shard-{}", order.shard)},
-          {"sources", std::move(sources)},
-          {"standby", order.standby},
-          {"preload", std::move(models)},
-          {"cp", json::object{{"base_url", bus_url_}, {"token", bus_token_.reveal()}}},
-          {"control_token", control_token_.reveal()},
-          {"dials_file", settings_.folder + "/dials"},
-          {"crash_file", fmt::format("{}/crash-{}.json", settings_.folder, order.worker)}};
-}
-
-asio::awaitable<void> Manager::run_worker(StartWorker order) {
+asio::awaitable<void> WorkerProcesses::run(StartWorker order) {
   auto worker = std::make_shared<WorkerProcess>();
   worker->number = order.worker;
   worker->shard = fmt::format("shard-{}", order.shard);
-  worker->crash_file = fmt::format("{}/crash-{}.json", settings_.folder, order.worker);
-  workers_[order.worker] = worker;
+  worker->crash_file = fmt::format("{}/crash-{}.json", shell_.settings.folder, order.worker);
+  all_[order.worker] = worker;
   Status up = co_await bring_up(worker, std::move(order));
   if (up) {
-    spawn(tell_the_bus(worker), "token");  // what has changed since it was started
-    feed(WorkerUp{worker->number});
-    spawn(watch_worker(worker), "worker state");
+    worker->ready = true;
+    worker->heard = shell_.ports.clock.now();
+    shell_.spawn(tell_the_bus(worker), "token");  // what has changed since it was started
+    shell_.feed(WorkerUp{worker->number});
+    shell_.spawn(watch(worker), "worker state");
   } else if (!worker->killed) {
     log::error("worker.start_failed", up.error().message).with("shard_id", worker->shard);
     worker->kill();
   }
-  int code = worker->child ? co_await worker->child->wait() : 10;
+  int code = 10;
+  if (worker->link) code = co_await worker->link->wait();
   worker->ended = true;
-  CameraId crashed = co_await culprit(worker->crash_file);
-  WorkerGone gone{worker->number, code == 0 && !up ? 10 : code, std::move(crashed)};
+  CameraId crashed = co_await shell_.ports.disk.culprit(worker->crash_file);
   log::info("worker.exited").with("shard_id", worker->shard).with("pid", worker->pid()).with("exit_code", code);
-  feed(gone);
-  workers_.erase(worker->number);
+  shell_.feed(WorkerGone{worker->number, code == 0 && !up ? 10 : code, std::move(crashed)});
+  all_.erase(worker->number);
 }
 
-asio::awaitable<Status> Manager::bring_up(WorkerPtr worker, StartWorker order) {
-  while (bus_token_.empty() && !code_ && !worker->killed) co_await clock_.wait(20ms);
-  Program program{.path = settings_.worker_program,
-                  .arguments = {"shard", "--config", "/dev/fd/3", "--lifeline-fd", "0"},
-                  .nice = 5,
-                  .unset = {"API_KEY", "DATABASE_URL", "PGPASSWORD", "WEIR_TOKEN"}};  // it reads what strangers send
-  program.arguments.insert(program.arguments.end(), settings_.worker_arguments.begin(), settings_.worker_arguments.end());
+asio::awaitable<Status> WorkerProcesses::bring_up(WorkerPtr worker, StartWorker order) {
+  while (bus_token_.empty() && !shell_.over() && !worker->killed) co_await shell_.ports.clock.wait(kTokenLook);
   worker->bus_told = bus_changes_;
-  program.document = Secret(json::to_text(shard_document(order)));
-  CO_TRY(child, host_.start(program));
-  worker->child = std::move(child);
+  CO_TRY(link, shell_.ports.workers.start(shard_of(*worker, order)));
+  worker->link = std::move(link);
   if (worker->killed) worker->kill();
-  CO_TRY(line, co_await worker->child->read_line());
-  CO_TRY(ready, json::parse_text(line));
-  const json::value* address = ready.is_object() ? ready.get_object().if_contains("control") : nullptr;
-  if (address == nullptr || !address->is_string())
-    co_return Error{Errc::unavailable, "worker", "the worker did not name its address"};
-  worker->url = std::string(address->get_string());
-  CO_TRY(client, net::HttpClient::create(io_, worker->url));
-  worker->control.emplace(std::move(client));
+  CO_TRY(ready, co_await worker->link->ready());
   log::info("worker.spawned")
       .with("shard_id", worker->shard)
       .with("pid", worker->pid())
@@ -186,134 +104,123 @@ asio::awaitable<Status> Manager::bring_up(WorkerPtr worker, StartWorker order) {
   co_return ok();
 }
 
-asio::awaitable<void> Manager::watch_worker(WorkerPtr worker) {
-  while (!worker->ended && !code_) {
-    auto answer = co_await worker->get("/state", control_token_, kLookWithin);
+// Twice a second or so. A worker that says something that cannot be read is as good as silent.
+asio::awaitable<void> WorkerProcesses::watch(WorkerPtr worker) {
+  while (!worker->ended && !shell_.over()) {
+    auto look = co_await worker->link->look();
     if (worker->ended) co_return;
-    auto parsed = answer && answer->status == 200 ? json::parse_text(answer->body) : Result<json::value>(json::value());
-    if (parsed && parsed->is_object()) {
-      worker->state = *parsed;
-      worker->heard = clock_.now();
-      const json::object& said = parsed->get_object();
-      WorkerHeard heard{.worker = worker->number};
-      if (const auto* cameras = said.if_contains("cameras"); cameras != nullptr && cameras->is_array())
-        for (const json::value& each : cameras->get_array())
-          if (each.is_object()) heard.cameras.push_back(seen_of(each.get_object()));
-      if (const auto* stuck = said.if_contains("stuck"); stuck != nullptr && stuck->is_array() && !stuck->get_array().empty())
-        heard.stuck = seen_of(stuck->get_array()[0].as_object()).camera;
-      feed(heard);
+    if (look) {
+      worker->heard = shell_.ports.clock.now();
+      shell_.feed(heard_of(worker->number, *look));
     } else {
-      feed(WorkerSilent{worker->number, worker->child->cpu_time()});
+      shell_.feed(WorkerSilent{worker->number, worker->link->cpu_time()});
     }
-    co_await clock_.wait(settings_.worker_look);
+    co_await shell_.ports.clock.wait(shell_.settings.worker_look);
   }
 }
 
-asio::awaitable<void> Manager::tell(Tell message) {
-  Told failed{.message = message.message};
-  auto found = workers_.find(message.worker);
-  if (found == workers_.end()) {
-    co_await clock_.wait(1ms);
-    feed(failed);
+asio::awaitable<void> WorkerProcesses::read_pages() {
+  for (const auto& [number, worker] : all_) {
+    if (!worker->ready || worker->ended || std::exchange(worker->page_asked, true)) continue;
+    shell_.spawn(read_page(worker), "worker page");
+  }
+  auto asked = [](const auto& each) { return each.second->page_asked; };
+  for (Instant until = shell_.ports.clock.now() + kPagesWithin;
+       std::ranges::any_of(all_, asked) && shell_.ports.clock.now() < until;)
+    co_await shell_.ports.clock.wait(2ms);
+}
+
+asio::awaitable<void> WorkerProcesses::read_page(WorkerPtr worker) {
+  auto page = co_await worker->link->page(std::string(link::kStateRoute));
+  auto said = page && page->status == 200 ? json::parse_text(page->body) : Result<json::value>(json::value());
+  if (said && said->is_object()) worker->page = *std::move(said);
+  worker->page_asked = false;
+}
+
+link::Message WorkerProcesses::message_of(const Tell& tell) const {
+  std::vector<CameraId> cameras;
+  std::vector<link::LeaseGrant> rights;
+  for (const TellItem& item : tell.items) {
+    cameras.push_back(item.camera);
+    if (item.right) rights.push_back(grant_of(item, shell_.owner.boot));
+  }
+  switch (tell.what) {
+    case Message::add: {
+      link::ChangeSources change;
+      for (const TellItem& item : tell.items)
+        change.add.push_back({.config = *item.config, .lease = grant_of(item, shell_.owner.boot)});
+      return change;
+    }
+    case Message::remove: return link::ChangeSources{.remove = std::move(cameras)};
+    case Message::activate: return link::Activate{std::move(rights)};
+    case Message::extend: return link::Leases{.items = std::move(rights)};
+    case Message::lose: return link::Leases{.lost = std::move(cameras)};
+    case Message::silence: return link::Silence{std::move(cameras)};
+    case Message::drain: break;
+  }
+  return link::Drain{};
+}
+
+asio::awaitable<void> WorkerProcesses::tell(Tell message) {
+  Told told{.message = message.message};
+  WorkerPtr worker = find(message.worker);
+  if (!worker || !worker->ready) {
+    co_await shell_.ports.clock.wait(1ms);
+    shell_.feed(told);
     co_return;
   }
-  WorkerPtr worker = found->second;
-  Request request = request_of(message, owner_.boot);
-  auto answer = co_await worker->post(std::move(request.path), std::move(request.body), control_token_, request.timeout);
-  if (!answer || answer->status >= 300) {
-    if (!worker->ended)
-      log::warn("worker.control_failed", answer ? net::response_error(*answer).message : answer.error().message)
-          .with("shard_id", worker->shard);
-    feed(failed);
-    co_return;
+  auto said = co_await worker->link->tell(message_of(message));
+  if (said) {
+    told.ok = true;
+    for (const link::LastWord& each : *said)
+      if (each.last_capture) told.last_capture[each.camera] = *each.last_capture;
+  } else if (!worker->ended) {
+    log::warn("worker.control_failed", said.error().message).with("shard_id", worker->shard);
   }
-  auto told = read_told(message, *answer);
-  feed(told ? *told : failed);
+  shell_.feed(told);
 }
 
-// Removals and silences say what the camera's last emitted capture was.
-Result<Told> Manager::read_told(const Tell& message, const net::ClientResponse& answer) const {
-  Told told{.message = message.message, .ok = true};
-  const char* list = message.what == Message::remove ? "removed" : message.what == Message::silence ? "silent" : nullptr;
-  if (list == nullptr) return told;
-  TRY(parsed, json::parse_text(answer.body));
-  const json::value* items = parsed.is_object() ? parsed.get_object().if_contains(list) : nullptr;
-  if (items == nullptr || !items->is_array()) return Error{Errc::unavailable, "worker", "the worker's answer cannot be read"};
-  for (const json::value& item : items->get_array()) {
-    if (!item.is_object()) continue;
-    const json::value* camera = item.get_object().if_contains("camera_uuid");
-    const json::value* last = item.get_object().if_contains("last_capture");
-    if (camera == nullptr || !camera->is_string() || last == nullptr || !last->is_string()) continue;
-    if (auto time = from_iso(last->get_string())) told.last_capture[CameraId::trusted(std::string(camera->get_string()))] = *time;
+void WorkerProcesses::kill(const KillWorker& order) {
+  WorkerPtr worker = find(order.worker);
+  if (!worker) return;
+  log::warn("worker.killed", order.why).with("pid", worker->pid()).with("shard_id", worker->shard);
+  worker->kill();
+}
+
+void WorkerProcesses::use_bus(std::string url, Secret token) {
+  if (!url.empty()) bus_url_ = std::move(url);
+  if (!token.empty()) bus_token_ = std::move(token);
+  ++bus_changes_;
+  for (auto& [number, worker] : all_)
+    if (worker->ready) shell_.spawn(tell_the_bus(worker), "token");
+}
+
+asio::awaitable<void> WorkerProcesses::tell_the_bus(WorkerPtr worker) {
+  for (int failures = 0; worker->bus_told != bus_changes_ && !worker->ended && !shell_.over(); ++failures) {
+    if (failures > 0)
+      co_await shell_.ports.clock.wait(Backoff{.first = 200ms, .cap = 5s}.delay(failures, shell_.settings.draw()));
+    int change = bus_changes_;
+    link::Leases bus{.base_url = bus_url_, .token = bus_token_};
+    auto heard = co_await worker->link->tell(std::move(bus));
+    if (heard) worker->bus_told = change;
   }
-  return told;
 }
 
-// Whose thread crashed, as the worker's signal handler wrote it down. Who has to wait for the disk is not told.
-asio::awaitable<CameraId> Manager::culprit(std::string crash_file) {
-  struct Answer {
-    asio::steady_timer due;
-    CameraId camera = {};
-  };
-  auto answer = std::make_shared<Answer>(Answer{asio::steady_timer(io_)});
-  asio::post(disk_, [this, answer, crash_file = std::move(crash_file)]() mutable {
-    std::string text = read_and_remove(crash_file);
-    asio::post(io_, [answer = std::move(answer), text = std::move(text)] {
-      answer->camera = camera_in(text);
-      answer->due.cancel();
-    });
-  });
-  boost::system::error_code was_read;
-  answer->due.expires_after(500ms);
-  co_await answer->due.async_wait(asio::redirect_error(asio::use_awaitable, was_read));
-  co_return answer->camera;
+WorkerPtr WorkerProcesses::find(WorkerNumber number) const {
+  auto found = all_.find(number);
+  return found == all_.end() ? nullptr : found->second;
 }
 
-// Green has blue's name while it stands by, and nothing to say yet: blue answers to it until its last camera has moved.
-std::map<std::string, Manager::WorkerPtr> Manager::speaking(const Summary& now) const {
+std::map<std::string, WorkerPtr> WorkerProcesses::speaking(const Summary& now) const {
   std::set<WorkerNumber> speak;
   for (const CameraView& camera : now.cameras) speak.insert(camera.worker);
   std::map<std::string, WorkerPtr> out;
-  for (const auto& [number, worker] : workers_) {
-    if (!worker->control || worker->ended) continue;
+  for (const auto& [number, worker] : all_) {
+    if (!worker->ready || worker->ended) continue;
     WorkerPtr& answers = out[worker->shard];
     if (!answers || (speak.contains(number) && !speak.contains(answers->number))) answers = worker;
   }
   return out;
-}
-
-std::vector<Manager::WorkerAddress> Manager::workers() const {
-  std::vector<WorkerAddress> out;
-  for (const auto& [shard, worker] : speaking(brain_.summary())) out.push_back({shard, worker->url});
-  return out;
-}
-
-asio::awaitable<Result<net::ClientResponse>> Manager::ask_worker(std::string shard, std::string path) {
-  auto all = speaking(brain_.summary());
-  auto found = all.find(shard);
-  if (found == all.end()) co_return Error{Errc::not_found, "no_worker", "there is no worker for that shard"};
-  WorkerPtr worker = found->second;
-  co_return co_await worker->get(std::move(path), control_token_, 3s);
-}
-
-// Somebody wants to see the camera. That there is no picture is an answer as well.
-asio::awaitable<void> Manager::send_picture(CameraId camera, std::string request) {
-  ++pictures_under_way_;
-  SnapshotPicture picture{.request = std::move(request)};
-  Summary now = brain_.summary();
-  auto view = std::ranges::find(now.cameras, camera, &CameraView::camera);
-  auto found = view == now.cameras.end() ? workers_.end() : workers_.find(view->worker);
-  if (found != workers_.end()) {
-    WorkerPtr worker = found->second;
-    auto answer = co_await worker->get(fmt::format("/snapshot/{}.jpg", percent_encode(camera.str())), control_token_, 3s);
-    if (answer && answer->status == 200) {
-      picture.jpeg = net::base64url(answer->body);
-      picture.captured_at = answer->headers["x-captured-at"];
-    }
-  }
-  auto sent = co_await plane_.send_picture(camera, owner_.runner, std::move(picture));
-  if (!sent) log::warn("camera.snapshot_unsent", sent.error().message).with("camera_uuid", camera);
-  --pictures_under_way_;
 }
 
 }  // namespace weir::runner

@@ -1,4 +1,4 @@
-#include "weir/runner/plane_watch.hpp"
+#include "plane_watch.hpp"
 
 #include "log_lines.hpp"
 

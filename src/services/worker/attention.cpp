@@ -54,6 +54,11 @@ Attention::Rates Attention::rates(Instant now, double camera_fps, int last_s) co
   return out;
 }
 
+std::optional<Attention::Rates> Attention::known(Instant now, double camera_fps) const {
+  if (counted(now, kKnownAfterS) < kKnownAfterS) return {};
+  return rates(now, camera_fps, kSaidOverS);
+}
+
 bool Attention::judge(Instant now, double camera_fps) {
   auto misses = [&](int last_s, double share) {
     Rates r = rates(now, camera_fps, last_s);

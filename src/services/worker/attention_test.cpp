@@ -40,6 +40,16 @@ TEST(Attention, ABusyDetector_IsSaidAfterTheWindow_AndTakenBackWhenItKeepsUp) {
   EXPECT_FALSE(attention.behind());
 }
 
+TEST(Attention, WhatIsSaid_IsNothingUntilSecondsWereCounted_ThenTheLastFew) {
+  Attention attention;
+  attention.begin(kBegin);
+  live(attention, kBegin, 4, 6, 6);
+  EXPECT_EQ(attention.known(kBegin + 3900ms, 6), std::nullopt) << "the first second was not whole";
+  EXPECT_EQ(attention.known(kBegin + 4s, 6), (Attention::Rates{6, 6}));
+  live(attention, kBegin + 4s, 5, 6, 2);
+  EXPECT_EQ(attention.known(kBegin + 9s, 6), (Attention::Rates{6, 2})) << "what was long ago hides nothing";
+}
+
 TEST(Attention, AStillScene_WantsNothing) {
   Attention attention;
   attention.begin(kBegin);

@@ -5,15 +5,6 @@
 
 namespace weir::worker {
 
-std::string_view to_string(StreamState state) {
-  switch (state) {
-    case StreamState::connecting: return "CONNECTING";
-    case StreamState::streaming: return "STREAMING";
-    case StreamState::disconnected: return "DISCONNECTED";
-  }
-  return "";
-}
-
 void RateMeter::count(Instant at) {
   arrivals_.push_back(at);
   // The last two stay, however far apart.
@@ -25,7 +16,8 @@ double RateMeter::rate(Instant now) const {
   while (first != arrivals_.end() && *first + kWindow < now) ++first;
   auto count = arrivals_.end() - first;
   if (count < 2) {
-    // Slower than the window shows: as the last interval says, until the next picture is overdue.
+    // Pictures that come more rarely than the window shows: the last interval gives the rate, until the next picture
+    // is overdue.
     if (arrivals_.size() < 2) return 0;
     Duration last = arrivals_.back() - *(arrivals_.end() - 2);
     return now - arrivals_.back() < 2 * last ? 1 / seconds(last) : 0;
@@ -39,17 +31,17 @@ double RateMeter::rate(Instant now) const {
 void CameraStatus::received(Instant at, WallTime captured) {
   std::lock_guard guard(mutex_);
   meter_.count(at);
-  ++view_.received;
+  ++view_.counts.received;
   view_.last_frame = at;
   view_.last_frame_at = captured;
 }
 
-// A model that fails looks at nothing, and is told as such.
+// A model that fails looks at nothing, and that is reported as MODEL_ERROR, not as falling behind.
 bool CameraStatus::judge(Instant now, double max_fps) {
   std::lock_guard guard(mutex_);
   double camera_fps = view_.facts.fps > 0 ? std::min(view_.facts.fps, max_fps) : max_fps;
   bool streams = view_.state == StreamState::streaming;
-  view_.attention = streams ? attention_.rates(now, camera_fps) : Attention::Rates{};
+  view_.attention = streams ? attention_.known(now, camera_fps) : std::nullopt;
   bool behind = attention_.judge(now, camera_fps) && streams && !view_.blind;
   return std::exchange(view_.behind, behind) != behind;
 }

@@ -40,7 +40,7 @@ TEST(CameraStatus, View_CountsWhatWasReceived) {
   status.received(Instant{} + 1s, WallTime{} + 7s);
   status.received(Instant{} + 1200ms, WallTime{} + 8s);
   CameraView view = status.view(Instant{} + 1200ms);
-  EXPECT_EQ(view.received, 2);
+  EXPECT_EQ(view.counts.received, 2);
   EXPECT_EQ(view.last_frame, Instant{} + 1200ms);
   EXPECT_EQ(view.last_frame_at, WallTime{} + 8s);
   EXPECT_NEAR(view.fps, 5.0, 0.1);

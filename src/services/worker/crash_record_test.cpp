@@ -21,7 +21,7 @@ struct FullPipe {
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     const std::string page(4096, 'x');
     while (::write(ends[1], page.data(), page.size()) > 0) {}
-    ::fcntl(ends[1], F_SETFL, 0);  // whoever writes now waits for a reader
+    ::fcntl(ends[1], F_SETFL, 0);  // a process that writes now waits for a reader
   }
   ~FullPipe() {
     for (int end : ends) ::close(end);

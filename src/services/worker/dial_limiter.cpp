@@ -16,7 +16,7 @@ namespace {
 constexpr int kSlotsASite = 1024;      // bytes between two sites
 constexpr Duration kLookAgain = 10ms;  // while other processes hold all slots
 
-// The same in every process, of this version and the next.
+// A site's number is the same in every process, of this version and the next.
 std::uint64_t site_number(const SiteId& site) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : site.str()) hash = (hash ^ c) * 0x100000001b3;
@@ -51,7 +51,7 @@ bool DialLimiter::lock_byte(const SiteId& site, int slot, short how) const {
   return ::fcntl(shared_, F_OFD_SETLK, &range) == 0 || (errno != EAGAIN && errno != EACCES);
 }
 
-// A lock of this process's own would be granted to it again, so its slots are known by heart.
+// The kernel would grant this process a lock that it holds already, so the process remembers its own slots.
 std::optional<int> DialLimiter::take_slot(const SiteId& site, const Queue& queue) const {
   for (int slot = 0; slot < at_once_; ++slot)
     if (!queue.slots.contains(slot) && (shared_ < 0 || lock_byte(site, slot, F_WRLCK))) return slot;

@@ -21,7 +21,7 @@ struct SharedFile {
   std::string path = fmt::format("{}/weir-dials-{}", ::testing::TempDir(), ::getpid());
 };
 
-// It takes a permit that is free, and gives up at once where none is.
+// Takes a permit that is free, and gives up at once where none is.
 bool may_dial(DialLimiter& limiter, const char* name) {
   std::stop_source stopped;
   stopped.request_stop();

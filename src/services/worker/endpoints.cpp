@@ -1,6 +1,7 @@
 #include "weir/worker/endpoints.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/link/message.hpp"
 #include "weir/net/addressee.hpp"
 
 namespace weir::worker {
@@ -46,7 +47,8 @@ json::array list_of(const std::vector<Trouble>& troubles) {
   return out;
 }
 
-// Its manager replaces a worker that has not answered for too long, and offers its cameras where no other starts.
+// The manager replaces a worker that has not answered for too long; where no new worker starts, it offers the cameras
+// to other runners.
 Error is_mute() {
   return {Errc::unavailable, "publisher_stuck",
           "the disk of the spool does not answer: events are neither published nor kept; only a new worker ends that"};
@@ -83,9 +85,15 @@ Reply state(Endpoints& e, net::Request&) {
   co_return net::Response::json(body);
 }
 
+// What the manager judges the worker by; the page for people is /state.
+Reply look(Endpoints& e, net::Request&) {
+  if (e.mute()) co_return is_mute();
+  co_return net::Response::json(link::write_look(e.worker.look()));
+}
+
 Reply drain(Endpoints& e, net::Request&) {
   e.drain();
-  co_return net::Response::json(json::object{{"draining", true}}, 202);
+  co_return net::Response::json(link::write_answer(link::Drain{}), 202);
 }
 
 Reply terminate(Endpoints& e, net::Request&) {
@@ -93,84 +101,51 @@ Reply terminate(Endpoints& e, net::Request&) {
   co_return net::Response::json(json::object{{"terminating", true}}, 202);
 }
 
-Result<std::vector<CameraId>> camera_list(const json::value& body, std::string_view field) {
-  std::vector<CameraId> cameras;
-  if (const json::value* found = body.is_object() ? body.get_object().if_contains(field) : nullptr) {
-    json::Context ctx;
-    json::read_value(*found, cameras, std::string(field), ctx);
-    if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
-  }
-  return cameras;
-}
-
-// {"items":[lease…]?, "lost":["cam"…]?, "token":"…"?, "base_url":"…"?}: deadlines, losses, and where and by which token
-// to publish, in one message.
+// Deadlines, losses, and where and by which token to publish, in one message.
 Reply leases(Endpoints& e, net::Request& request) {
   CO_TRY(body, json::parse_text(request.body));
-  std::vector<LeaseGrant> grants;
-  if (body.is_object() && body.get_object().contains("items")) {
-    CO_TRY(read, read_leases(body));
-    grants = std::move(read);
-  }
-  CO_TRY(lost, camera_list(body, "lost"));
-  auto text = [&](const char* name) -> std::string {
-    const json::value* found = body.is_object() ? body.get_object().if_contains(name) : nullptr;
-    return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
-  };
-  e.set_bus(text("base_url"), Secret(text("token")));
-  for (LeaseGrant& grant : grants) {
-    grant.extends = true;
-    e.worker.grant(grant);
-  }
-  for (const CameraId& camera : lost) e.worker.lose(camera);
-  co_return net::Response::json(json::object{{"leases", grants.size()}, {"lost", lost.size()}});
+  CO_TRY(message, link::read_lease_message(body));
+  e.set_bus(message.base_url, message.token);
+  for (const LeaseGrant& grant : message.items) e.worker.grant(grant);
+  for (const CameraId& camera : message.lost) e.worker.lose(camera);
+  co_return net::Response::json(link::write_answer(std::move(message)));
 }
 
 Reply activate(Endpoints& e, net::Request& request) {
   CO_TRY(body, json::parse_text(request.body));
-  CO_TRY(grants, read_leases(body));
+  CO_TRY(message, link::read_activate(body));
   e.worker.set_activated();
-  for (const LeaseGrant& grant : grants) e.worker.grant(grant);
-  co_return net::Response::json(json::object{{"activated", grants.size()}});
+  for (const LeaseGrant& grant : message.items) e.worker.grant(grant);
+  co_return net::Response::json(link::write_answer(std::move(message)));
 }
 
-json::value when(const std::optional<WallTime>& time) { return time ? json::value(to_iso_exact(*time)) : nullptr; }
-
-// Blue's half of a cutover: the stream goes on, the voice does not.
+// The old worker's half of a cutover: it goes on decoding and stops publishing.
 Reply silence(Endpoints& e, net::Request& request) {
   CO_TRY(body, json::parse_text(request.body));
-  CO_TRY(cameras, camera_list(body, "cameras"));
-  json::array silent;
-  for (const CameraId& camera : cameras) {
+  CO_TRY(message, link::read_silence(body));
+  std::vector<link::LastWord> said;
+  for (const CameraId& camera : message.cameras) {
     std::optional<WallTime> last = co_await e.worker.silence(camera);
-    silent.push_back(json::object{{"camera_uuid", camera.str()}, {"last_capture", when(last)}});
+    said.push_back({camera, last});
   }
-  co_return net::Response::json(json::object{{"silent", silent}});
+  co_return net::Response::json(link::write_answer(std::move(message), said));
 }
 
-// {"add":[source…]?, "remove":["cam"…]?}: everything is read before anything is changed.
 Reply sources(Endpoints& e, net::Request& request) {
   CO_TRY(body, json::parse_text(request.body));
-  CO_TRY(gone, camera_list(body, "remove"));
-  std::vector<Source> wanted;
-  if (const json::value* list = body.is_object() ? body.get_object().if_contains("add") : nullptr) {
-    if (!list->is_array()) co_return json::problems_error({{"add", "must be a list"}});
-    for (const json::value& each : list->get_array()) {
-      CO_TRY(source, read_source(each, e.worker.max_fps()));
-      wanted.push_back(std::move(source));
-    }
-  }
-  if (e.worker.draining() && !wanted.empty()) co_return Error{Errc::unprocessable, "draining", "this worker is draining"};
-  for (Source& source : wanted) e.worker.add(std::move(source));
-  json::array removed;
-  for (const CameraId& camera : gone) {
+  CO_TRY(message, link::read_change_sources(body, e.worker.max_fps()));
+  if (e.worker.draining() && !message.add.empty())
+    co_return Error{Errc::unprocessable, "draining", "this worker is draining"};
+  for (const Source& source : message.add) e.worker.add(source);
+  std::vector<link::LastWord> said;
+  for (const CameraId& camera : message.remove) {
     std::optional<WallTime> last = co_await e.worker.remove(camera);
-    removed.push_back(json::object{{"camera_uuid", camera.str()}, {"last_capture", when(last)}});
+    said.push_back({camera, last});
   }
-  co_return net::Response::json(json::object{{"added", wanted.size()}, {"removed", removed}});
+  co_return net::Response::json(link::write_answer(std::move(message), said));
 }
 
-// As large and as good as fits into what a control plane takes in one request, with its wrapping.
+// A picture is made as large and as good as fits, with its JSON around it, into one request that a control plane takes.
 constexpr size_t kSnapshotBytesMax = 700 << 10;
 std::string fitting_jpeg(const Picture& picture) {
   std::string jpeg;
@@ -203,12 +178,13 @@ void add_endpoints(net::Router& router, Endpoints& endpoints) {
   add(router, endpoints, Method::get, "/metrics", false, metrics);
   add(router, endpoints, Method::get, "/ready", true, ready);
   add(router, endpoints, Method::get, "/state", true, state);
-  add(router, endpoints, Method::post, "/drain", true, drain);
+  add(router, endpoints, Method::get, link::kLookRoute, true, look);
+  add(router, endpoints, Method::post, link::Drain::route, true, drain);
   add(router, endpoints, Method::post, "/terminate", true, terminate);
-  add(router, endpoints, Method::post, "/leases", true, leases);
-  add(router, endpoints, Method::post, "/activate", true, activate);
-  add(router, endpoints, Method::post, "/silence", true, silence);
-  add(router, endpoints, Method::post, "/sources", true, sources);
+  add(router, endpoints, Method::post, link::Leases::route, true, leases);
+  add(router, endpoints, Method::post, link::Activate::route, true, activate);
+  add(router, endpoints, Method::post, link::Silence::route, true, silence);
+  add(router, endpoints, Method::post, link::ChangeSources::route, true, sources);
   add(router, endpoints, Method::get, "/snapshot/{camera}", true, snapshot);
 }
 

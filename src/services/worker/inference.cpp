@@ -126,7 +126,7 @@ class InferencePool::Thread {
     auto kept = zone::judge(std::move(found), source.config, picture.width(), picture.height());
     status->attend([](Attention& attention) { attention.looked(boot_now()); });
     status->update([&](CameraView& view) {
-      ++view.inferred;
+      ++view.counts.inferred;
       view.blind.reset();
       if (kept.empty()) return;
       view.detections = kept;

@@ -14,6 +14,13 @@ namespace weir::worker {
 namespace asio = boost::asio;
 using namespace asio::experimental::awaitable_operators;
 
+namespace {
+asio::awaitable<void> ask(EventBus& bus, std::vector<event::Event> events,
+                          std::optional<Result<std::vector<Confirmation>>>& answer) {
+  answer = co_await bus.publish(std::move(events));
+}
+}  // namespace
+
 Publisher::Publisher(asio::io_context& io, Clock& clock, EventBus& bus, Spool& spool, PublisherSettings settings,
                      PublisherHooks hooks)
     : io_(io),
@@ -22,7 +29,8 @@ Publisher::Publisher(asio::io_context& io, Clock& clock, EventBus& bus, Spool& s
       spool_(spool),
       settings_(std::move(settings)),
       hooks_(std::move(hooks)),
-      batch_limit_(settings_.batch_events_max),
+      inbox_(settings_.inbox_events_max),
+      health_{.batch_limit = settings_.batch_events_max},
       flush_pause_(settings_.flush_every),
       signal_(io) {}
 
@@ -35,7 +43,7 @@ asio::awaitable<void> Publisher::run() {
     take_inbox();
     Instant now = clock_.now();
     Batch batch;
-    if (now >= retry_at_) batch = next_batch();
+    if (now >= health_.retry_at) batch = next_batch();
     if (stop_by_ && (now >= *stop_by_ || (batch.events.empty() && !wants_to_speak(now)))) break;
     if (batch.events.empty()) co_await pause(wake_at());
     else co_await send(batch);
@@ -51,7 +59,7 @@ bool Publisher::wants_to_speak(Instant now) const {
 Instant Publisher::wake_at() const {
   Instant at = std::min(flush_at_, stop_by_.value_or(Instant::max()));
   Instant now = clock_.now();
-  return retry_at_ > now && wants_to_speak(now) ? std::min(at, retry_at_) : at;
+  return health_.retry_at > now && wants_to_speak(now) ? std::min(at, health_.retry_at) : at;
 }
 
 asio::awaitable<void> Publisher::pause(Instant until) {
@@ -66,7 +74,7 @@ asio::awaitable<void> Publisher::pause(Instant until) {
 // Returns when a request has gone unanswered for too long; what is to be done by then may change meanwhile.
 asio::awaitable<void> Publisher::patience(Instant sent) {
   for (;;) {
-    // Who shall fall silent and is not part of this request need not wait for its end.
+    // Cameras that shall fall silent and are not part of this request need not wait for its end.
     for (auto& [camera, lane] : lanes_) settle(*lane);
     Instant now = clock_.now();
     Instant until = std::min(sent + settings_.answer_within, stop_by_.value_or(Instant::max()));
@@ -77,14 +85,10 @@ asio::awaitable<void> Publisher::patience(Instant sent) {
   }
 }
 
-asio::awaitable<void> Publisher::ask(std::vector<OutgoingEvent> events, Answer& answer) {
-  answer = co_await bus_.publish(std::move(events));
-}
-
 asio::awaitable<void> Publisher::send(Batch& batch) {
   show_counters();
   Answer answer;
-  co_await (ask(std::move(batch.events), answer) || patience(clock_.now()));
+  co_await (ask(bus_, std::move(batch.events), answer) || patience(clock_.now()));
   conclude(batch, answer);
   show_counters();
 }
@@ -105,14 +109,14 @@ void Publisher::conclude(const Batch& batch, const Answer& answer) {
 }
 
 void Publisher::confirm(const Batch& batch, const std::vector<Confirmation>& answers) {
-  if (std::exchange(bus_down_, false)) log::info("bus.back", "the bus answers again");
-  failures_ = 0;
+  if (std::exchange(health_.down, false)) log::info("bus.back", "the bus answers again");
+  health_.failures = 0;
   ++turn_;
-  batch_limit_ = std::min(batch_limit_ * 2, settings_.batch_events_max);
+  health_.batch_limit = std::min(health_.batch_limit * 2, settings_.batch_events_max);
   auto answer = answers.begin();
   for (const Slice& slice : batch.slices) {
     auto end = answer + static_cast<std::ptrdiff_t>(slice.events);
-    // Only what stands before the first refusal is done with: the rest is sent again, in order.
+    // Only the events before the first refusal are done with: the rest is sent again, in order.
     auto done = static_cast<size_t>(std::find(answer, end, Confirmation::stale) - answer);
     answer = end;
     counters_.published += done;
@@ -123,7 +127,7 @@ void Publisher::confirm(const Batch& batch, const std::vector<Confirmation>& ans
     take_off(lane, slice, done);
     if (done == slice.events || slice.version != lane.version || lane.refused_version == lane.version) continue;
     lane.refused_version = lane.version;
-    log::warn("lease.stale", "the bus refuses the version: somebody else may have the camera")
+    log::warn("lease.stale", "the bus refuses the version: another owner may have the camera")
         .with("camera_uuid", lane.camera)
         .with("version", lane.version.n);
     if (hooks_.on_stale) hooks_.on_stale(lane.camera, lane.version);
@@ -140,15 +144,15 @@ void Publisher::take_off(Lane& lane, const Slice& slice, size_t events) {
 void Publisher::failed(const Batch& batch, const Error& error) {
   ++counters_.bus_errors;
   // The gate keeps whoever it was out of the next batch; the others need not wait.
-  if (error.reason == "deadline_passed" && failures_++ == 0) return;
+  if (error.reason == "deadline_passed" && health_.failures++ == 0) return;
   if (is_about_the_events(error) && batch.size > 1) {
-    batch_limit_ = batch.size / 2;
+    health_.batch_limit = batch.size / 2;
     return;
   }
   if (is_about_the_events(error)) return drop_refused(batch, error);
-  if (!std::exchange(bus_down_, true))
+  if (!std::exchange(health_.down, true))
     log::warn("bus.down", "the bus does not take events: they are spooled").with("error", error.message);
-  retry_at_ = clock_.now() + settings_.retry.delay(failures_++, hooks_.draw());
+  health_.retry_at = clock_.now() + settings_.retry.delay(health_.failures++, hooks_.draw());
 }
 
 void Publisher::drop_refused(const Batch& batch, const Error& error) {
@@ -172,8 +176,8 @@ Publisher::Batch Publisher::next_batch() {
     if (lane->may_speak(now) && lane->waits()) ready.push_back(lane.get());
   }
   if (ready.empty()) return batch;
-  size_t share = std::max(kShareMin, batch_limit_ / ready.size());
-  for (size_t n = 0; n < ready.size() && batch.events.size() < batch_limit_; ++n)
+  size_t share = std::max(kShareMin, health_.batch_limit / ready.size());
+  for (size_t n = 0; n < ready.size() && batch.events.size() < health_.batch_limit; ++n)
     fill(batch, *ready[(turn_ + n) % ready.size()], share);
   batch.size = batch.events.size();
   return batch;
@@ -181,7 +185,7 @@ Publisher::Batch Publisher::next_batch() {
 
 void Publisher::fill(Batch& batch, Lane& lane, size_t share) {
   Instant now = clock_.now();
-  share = std::min(share, batch_limit_ - batch.events.size());
+  share = std::min(share, health_.batch_limit - batch.events.size());
   auto room = [&] { return share - std::min(share, batch.added); };
   batch.added = 0;
   if (lane.edge) {
@@ -193,7 +197,7 @@ void Publisher::fill(Batch& batch, Lane& lane, size_t share) {
     SpoolPage page = spool_.peek(lane.camera, *lane.tenure, room(), bytes);
     lane.backlog = page.later || !page.events.empty();
     batch.begin(lane, Slice::From::disk).first = page.first;
-    for (const CameraEvent& event : page.events)
+    for (const event::Event& event : page.events)
       if (!batch.add(lane, event, settings_.batch_bytes_max)) return;
   }
   if (lane.backlog) return;
@@ -207,12 +211,16 @@ void Publisher::fill(Batch& batch, Lane& lane, size_t share) {
 
 // ---- where a camera's events go ----
 
-bool Publisher::live(const Lane& lane) const { return lane.may_speak(clock_.now()) && !bus_down_ && !lane.backlog; }
+bool Publisher::live(const Lane& lane) const { return lane.may_speak(clock_.now()) && !health_.down && !lane.backlog; }
 
-// What cannot be sent at once goes to the disk; who wanted to fall silent does so when nothing holds it any more.
+// Events that cannot be sent at once go to the disk; a camera that shall fall silent does so when nothing of it is in
+// flight any more.
 void Publisher::settle(Lane& lane) {
   bool closing = lane.voice == Voice::closing && !lane.in_flight;
-  if (closing && (lane.queue.empty() || !live(lane) || clock_.now() >= lane.close_by)) fall_silent(lane);
+  if (closing && (lane.queue.empty() || !live(lane) || clock_.now() >= lane.close_by)) {
+    lane.voice = Voice::silent;
+    put_away(lane);
+  }
   if (lane.voice == Voice::speaking && !lane.queue.empty() && !live(lane)) spill(lane);
   if (lane.voice == Voice::closing || lane.in_flight) return;
   for (auto& done : std::exchange(lane.waiting, {})) done(lane.handed);
@@ -222,11 +230,6 @@ void Publisher::spill(Lane& lane) {
   std::uint64_t before = counters_.spooled;
   lane.spill(spool_, counters_);
   if (counters_.spooled != before && flush_at_ == Instant::max()) flush_at_ = clock_.now() + flush_pause_;
-}
-
-void Publisher::fall_silent(Lane& lane) {
-  lane.voice = Voice::silent;
-  put_away(lane);
 }
 
 void Publisher::put_away(Lane& lane) {
@@ -262,13 +265,7 @@ void Publisher::finish() {
   }
   lanes_.clear();
   if (Status flushed = spool_.flush(); !flushed) log::error("spool.flush", flushed.error().message);
-  std::deque<std::variant<Outgoing, Action>> late;
-  {
-    std::lock_guard lock(mutex_);
-    closed_ = true;
-    late.swap(inbox_);
-  }
-  for (auto& each : late)
+  for (auto& each : inbox_.take(true))
     if (auto* action = std::get_if<Action>(&each)) (*action)();
     else counters_.drop(Drop::stopped);
   show_counters();

@@ -3,11 +3,9 @@
 
 #include "publisher_lane.hpp"
 
-#include "weir/event/events.hpp"
-
 namespace weir::worker {
 
-// However many cameras wait, each that gets a turn may say this much.
+// However many cameras wait, each that gets a turn may send this many events.
 inline constexpr size_t kShareMin = 8;
 
 struct Publisher::Slice {
@@ -22,7 +20,7 @@ struct Publisher::Slice {
 };
 
 struct Publisher::Batch {
-  std::vector<OutgoingEvent> events;
+  std::vector<event::Event> events;
   std::vector<Slice> slices;
   size_t size = 0;  // the events' number also when they have been handed over
   size_t bytes = 0;
@@ -35,14 +33,12 @@ struct Publisher::Batch {
   }
 
   // Stamps and adds the event, unless the request would become too large by it.
-  bool add(Lane& lane, const CameraEvent& event, size_t bytes_max) {
+  bool add(Lane& lane, const event::Event& event, size_t bytes_max) {
     if (!events.empty() && bytes + event.payload.size() > bytes_max) return false;
-    OutgoingEvent out{event.topic, event.routing_key, event.event_id, event::stamped(event.payload, lane.version.n)};
+    const event::Event& out = events.emplace_back(stamped(event, {lane.camera, lane.version, lane.valid_until}));
     bytes += out.payload.size() + out.routing_key.size() + out.topic.size() + out.event_id.size();
-    out.stamp = EventStamp{lane.camera, lane.version, lane.valid_until};
-    events.push_back(std::move(out));
     lane.in_flight = true;
-    if (event.kind == EventKind::detection) lane.handed = event.captured;
+    if (event.kind == event::Kind::detection) lane.handed = event.captured;
     ++slices.back().events;
     ++added;
     return true;

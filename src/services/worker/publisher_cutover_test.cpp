@@ -1,4 +1,4 @@
-// Falling silent, and speaking after somebody else.
+// How the publisher falls silent, and how it begins to publish after another worker.
 #include "publisher_rig.hpp"
 
 namespace weir::worker {
@@ -23,7 +23,7 @@ TEST(Publisher, SilenceBehindARequestThatHangs_ComesWhenItsTimeIsUp) {
   rig.lease(11);
   rig.lease(12, 10s, kTenure, {}, {}, other);
   rig.bus.script = {Fate::hang};
-  rig.say(1, EventKind::detection, other);
+  rig.say(1, event::Kind::detection, other);
   rig.say(2);
   auto silence = rig.silence();
   rig.pass(rig.settings.close_within);
@@ -64,7 +64,7 @@ TEST(Publisher, Silence_SendsWhatWaits_AndTellsTheLastCapture) {
   rig.lease(11, 1h);
   rig.say(5);
   rig.say(6);
-  rig.say(7, EventKind::status);
+  rig.say(7, event::Kind::status);
   auto silence = rig.silence();
   EXPECT_FALSE(silence->done) << "5 is in flight";
   rig.say(8);
@@ -105,17 +105,17 @@ TEST(Publisher, SilenceWhileTheBusIsDown_LeavesTheRestOnDisk_ForTheNextProcess) 
 
 TEST(Publisher, AfterACutover_NoFrameOfTheOthersTimeIsSaid) {
   Rig rig;
-  CameraEvent blue{EventKind::detection, "t", "k", "blue", "{}", WallTime(Duration(7))};
+  event::Event blue{"t", "k", "blue", "{}", event::Kind::detection, WallTime(Duration(7))};
   rig.disk.logs[{kCam, kTenure}].events.push_back(blue);
   rig.lease(12, 1h, kTenure, {}, WallTime(Duration(5)));
   for (int n : {4, 5, 6, 7, 8}) rig.say(n);
-  rig.say(3, EventKind::status);
+  rig.say(3, event::Kind::status);
   rig.say(2);
   EXPECT_EQ(rig.heard(), (Ids{"blue", "8", "3", "2"})) << "a wall clock set back later mutes nobody";
   EXPECT_EQ(rig.dropped(Drop::before_cutover), 4u);
 }
 
-// Between blue's last word and green's version lie tens of milliseconds, and pictures.
+// Between blue's last event and green's version lie tens of milliseconds, in which pictures are taken.
 TEST(Publisher, AfterACutover_WhatWasSeenWhileStandingBy_IsSaid_FromTheMomentTheOtherFellSilent) {
   Rig rig;
   for (int n = 1; n <= 100; ++n) rig.say(n);

@@ -1,4 +1,4 @@
-// The publisher as other threads see it: calls become entries of one inbox, taken in order on the publisher's thread.
+// The publisher as other threads see it: calls become entries of its inbox, taken in order on the publisher's thread.
 #include "weir/worker/publisher.hpp"
 
 #include "publisher_lane.hpp"
@@ -34,30 +34,17 @@ asio::awaitable<T> called_back(Start start) {
 // ---- any thread ----
 
 bool Publisher::submit(Action action) {
-  std::unique_lock lock(mutex_);
-  if (closed_) return false;
-  inbox_.emplace_back(std::move(action));
-  wake_up(std::move(lock));
-  return true;
+  Inbox::Put put = inbox_.put(std::move(action));
+  wake_after(put);
+  return put != Inbox::Put::refused;
 }
 
-void Publisher::publish(Outgoing event) {
-  std::unique_lock lock(mutex_);
-  // Status changes are few and matter most: they find room where a detection no longer does.
-  size_t most = settings_.inbox_events_max * (event.kind == EventKind::status ? 2 : 1);
-  if (closed_ || inbox_events_ >= most) {
-    ++(closed_ ? closed_dropped_ : inbox_dropped_);
-    return;
-  }
-  ++inbox_events_;
-  inbox_.emplace_back(std::move(event));
-  wake_up(std::move(lock));
+void Publisher::publish(CameraId camera, event::Event event, Instant decoded) {
+  wake_after(inbox_.put(Inbox::Said{std::move(camera), std::move(event), decoded}));
 }
 
-void Publisher::wake_up(std::unique_lock<std::mutex> lock) {
-  bool first = inbox_.size() == 1;
-  lock.unlock();
-  if (first) asio::post(io_, [this] { take_inbox(); });
+void Publisher::wake_after(Inbox::Put put) {
+  if (put == Inbox::Put::first) asio::post(io_, [this] { take_inbox(); });
 }
 
 void Publisher::set_lease(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
@@ -102,26 +89,12 @@ asio::awaitable<void> Publisher::flush_and_stop(Instant deadline) {
   });
 }
 
-PublisherCounters Publisher::counters() const {
-  std::lock_guard lock(mutex_);
-  PublisherCounters counters = shown_;
-  counters.drop(Drop::inbox_full, inbox_dropped_);
-  counters.drop(Drop::stopped, closed_dropped_);
-  counters.queued += inbox_events_;
-  return counters;
-}
-
 // ---- publisher's thread ----
 
 void Publisher::take_inbox() {
-  std::deque<std::variant<Outgoing, Action>> taken;
-  {
-    std::lock_guard lock(mutex_);
-    taken.swap(inbox_);
-    inbox_events_ = 0;
-  }
+  Inbox::Entries taken = inbox_.take();
   for (auto& each : taken)
-    if (auto* event = std::get_if<Outgoing>(&each)) accept(std::move(*event));
+    if (auto* said = std::get_if<Inbox::Said>(&each)) accept(std::move(*said));
     else std::get<Action>(each)();
   flush_when_due();
   if (taken.empty()) return;
@@ -139,8 +112,7 @@ void Publisher::show_counters() {
   PublisherCounters shown = counters_;
   shown.drop(Drop::spool_full, disk.overflowed);
   shown.drop(Drop::spool_damaged, disk.damaged);
-  std::lock_guard lock(mutex_);
-  shown_ = shown;
+  inbox_.show(shown);
 }
 
 Lane& Publisher::lane_of(const CameraId& camera) {
@@ -149,23 +121,19 @@ Lane& Publisher::lane_of(const CameraId& camera) {
   return *lane;
 }
 
-void Publisher::accept(Outgoing event) {
-  Lane& lane = lane_of(event.camera);
-  CameraEvent inner{event.kind,
-                    std::move(event.topic),
-                    std::move(event.routing_key),
-                    std::move(event.event_id),
-                    std::move(event.payload),
-                    event.captured};
+void Publisher::accept(Inbox::Said said) {
+  Lane& lane = lane_of(said.camera);
+  event::Event& event = said.event;
   bool speaking = lane.voice == Voice::speaking;
   if (!speaking || !lane.tenure) {
-    if (event.kind == EventKind::status) lane.edge = std::move(inner);
-    else if (speaking && event.kind == EventKind::detection) lane.stand_by({std::move(inner), event.decoded}, counters_);
+    if (event.kind == event::Kind::status) lane.edge = std::move(event);
+    else if (speaking && event.kind == event::Kind::detection)
+      lane.stand_by({std::move(event), said.decoded}, counters_);
     else counters_.drop(speaking ? Drop::no_lease : Drop::silent);
     return;
   }
-  if (lane.too_early(inner)) return counters_.drop(Drop::before_cutover);
-  lane.push({std::move(inner), event.decoded}, settings_, counters_);
+  if (lane.too_early(event)) return counters_.drop(Drop::before_cutover);
+  lane.push({std::move(event), said.decoded}, settings_, counters_);
   settle(lane);
 }
 
@@ -212,7 +180,7 @@ void Publisher::take_over(Lane& lane, std::optional<WallTime>& after) {
     return;
   }
   lane.backlog = found->events > 0;
-  // After a cutover the moments in there are told by it; this process saw them too.
+  // After a cutover the spool tells of moments that this process saw too: they are published from the spool only.
   if (after && found->newest) after = std::max(*after, *found->newest);
 }
 

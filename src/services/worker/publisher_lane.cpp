@@ -5,7 +5,7 @@
 namespace weir::worker {
 
 namespace {
-size_t bytes_of(const CameraEvent& event) {
+size_t bytes_of(const event::Event& event) {
   return sizeof(Queued) + event.payload.size() + event.topic.size() + event.routing_key.size() + event.event_id.size();
 }
 }  // namespace
@@ -23,7 +23,7 @@ void Lane::push(Queued event, const PublisherSettings& bounds, PublisherCounters
 void Lane::shed() {
   auto begin = queue.begin() + static_cast<std::ptrdiff_t>(flying);
   auto victim = begin;
-  for (EventKind kind : {EventKind::summary, EventKind::detection, EventKind::error}) {
+  for (event::Kind kind : {event::Kind::summary, event::Kind::detection, event::Kind::error}) {
     auto found = std::find_if(begin, queue.end(), [kind](const Queued& each) { return each.event.kind == kind; });
     if (found == queue.end()) continue;
     victim = found;
@@ -43,8 +43,8 @@ void Lane::pop(size_t events) {
 void Lane::spill(Spool& spool, PublisherCounters& counts) {
   if (flying > 0 || !tenure) return;
   for (; !queue.empty(); pop(1)) {
-    const CameraEvent& event = queue.front().event;
-    if (event.kind == EventKind::summary) {
+    const event::Event& event = queue.front().event;
+    if (event.kind == event::Kind::summary) {
       counts.drop(Drop::summary);
       continue;
     }
@@ -87,10 +87,11 @@ void Lane::begin_after(std::optional<WallTime> moment, PublisherCounters& counts
   counts.drop(Drop::before_cutover, before - queue.size());
 }
 
-bool Lane::too_early(const CameraEvent& event) {
-  if (!after || event.kind != EventKind::detection) return false;
+bool Lane::too_early(const event::Event& event) {
+  if (!after || event.kind != event::Kind::detection) return false;
   if (event.captured <= *after) return true;
-  // Frames come in order: the first one beyond ends it, so that a wall clock set back later mutes nobody.
+  // Frames come in order: the first one after the cutover's moment ends the comparison, so that a wall clock that is
+  // set back later silences no camera.
   after.reset();
   return false;
 }

@@ -1,4 +1,4 @@
-// Lane: one camera's way to the bus: its right to speak, what waits in memory, and whether something waits on disk.
+// Lane: one camera's way to the bus: its right to publish, what waits in memory, and whether something waits on disk.
 //
 // Order is kept by one rule: what waits on disk is older than what waits in memory. New events go to the end of the
 // queue; when they cannot be sent at once the whole queue moves to the disk, oldest first. Only events in flight stay,
@@ -13,7 +13,7 @@
 namespace weir::worker {
 
 struct Queued {
-  CameraEvent event;
+  event::Event event;
   Instant decoded{};
 };
 
@@ -27,7 +27,7 @@ class Lane {
  public:
   Lane(CameraId id, std::uint64_t number) : camera(std::move(id)), serial(number) {}
 
-  // The gate.
+  // Whether an event of the camera may be sent at `now`.
   bool may_speak(Instant now) const {
     return voice != Voice::silent && tenure && version.n != 0 && version != refused_version && now < valid_until;
   }
@@ -39,14 +39,15 @@ class Lane {
   void pop(size_t events);
   // Moves the queue to the disk, as far as the disk takes it.
   void spill(Spool& spool, PublisherCounters& counts);
-  // Live detections up to this moment were reported by whoever spoke before.
+  // Live detections up to this moment were reported by the worker before.
   void begin_after(std::optional<WallTime> moment, PublisherCounters& counts);
-  bool too_early(const CameraEvent& event);
-  // Standing by: the last moments are kept, so that a cutover leaves no gap between two voices.
+  bool too_early(const event::Event& event);
+  // A worker that stands by keeps the detections of the last moments, so that a cutover leaves no gap between two
+  // workers.
   void stand_by(Queued event, PublisherCounters& counts);
-  // The first lease: what was seen after the moment where the voice before fell silent is said; without such a moment
-  // nothing is, because nobody knows what was said already. What was seen before the wall clock was set back cannot be
-  // compared with that moment, and is not said.
+  // The first lease: detections from after the moment at which the worker before fell silent are published; without
+  // such a moment none is, because it is not known what was published already. Detections from before the wall clock
+  // was set back cannot be compared with that moment, and are not published.
   struct Now {
     Instant boot;
     WallTime wall;
@@ -63,7 +64,7 @@ class Lane {
   Instant close_by{};  // closing ends at the latest then
   std::optional<WallTime> after;
   std::optional<WallTime> handed;   // the capture time of the last detection given to the bus
-  std::optional<CameraEvent> edge;  // the latest status from before there was a tenure; sent first
+  std::optional<event::Event> edge;  // the latest status from before there was a tenure; sent first
   std::deque<Queued> standby;       // detections from before there was a tenure
   std::deque<Queued> queue;
   size_t queue_bytes = 0;

@@ -89,10 +89,10 @@ class World {
   void talk(Camera& camera) {
     for (int n = draw(4); n >= 0; --n) {
       std::string id = fmt::format("{}/{}", camera.id, camera.said);
-      Outgoing event{.camera = camera.id, .topic = "t", .routing_key = "k", .event_id = id, .payload = "{}"};
+      event::Event event{.topic = "t", .routing_key = "k", .event_id = id, .payload = "{}"};
       event.captured = WallTime(Duration(camera.said++));
       camera.all.push_back(id);
-      publisher_->publish(std::move(event));
+      publisher_->publish(camera.id, std::move(event));
     }
   }
   void renew(Camera& camera) {
@@ -142,7 +142,7 @@ class World {
       for (size_t n = 0; n < camera.all.size(); ++n) place[camera.all[n]] = n;
       lease::Version highest{};
       for (size_t n = 1; n < heard.size(); ++n) ASSERT_LT(place.at(heard[n - 1]), place.at(heard[n])) << heard[n];
-      for (const OutgoingEvent& event : bus_.accepted) {
+      for (const event::Event& event : bus_.accepted) {
         if (event.stamp->camera != camera.id) continue;
         ASSERT_LE(highest, event.stamp->version);
         highest = event.stamp->version;

@@ -26,21 +26,13 @@ struct Rig {
     asio::co_spawn(io, publisher->run(), [this](std::exception_ptr) { ended = true; });
   }
   void pass(Duration time = {}) { clock.run(clock.now() + time); }
-  void say(int n, EventKind kind = EventKind::detection, const CameraId& camera = kCam) {
-    Outgoing event{.camera = camera,
-                   .topic = "t",
-                   .routing_key = "k",
-                   .event_id = fmt::format("{}", n),
-                   .payload = "{\"n\":1}",
-                   .captured = WallTime(Duration(n)),
-                   .kind = kind};
-    publisher->publish(std::move(event));
+  void say(int n, event::Kind kind = event::Kind::detection, const CameraId& camera = kCam) {
+    publisher->publish(camera, {"t", "k", fmt::to_string(n), "{\"n\":1}", kind, WallTime(Duration(n))});
     pass();
   }
   // Now, by both clocks.
   void see(int n) {
-    publisher->publish({.camera = kCam, .topic = "t", .routing_key = "k", .event_id = fmt::to_string(n), .payload = "{}",
-                        .captured = clock.wall(), .decoded = clock.now()});
+    publisher->publish(kCam, {"t", "k", fmt::to_string(n), "{}", event::Kind::detection, clock.wall()}, clock.now());
     pass();
   }
   void lease(int version, Duration lasts = 10s, lease::Tenure tenure = kTenure, std::optional<lease::Tenure> adopt = {},
@@ -68,7 +60,7 @@ struct Rig {
   Ids spooled(lease::Tenure tenure = kTenure) {
     Ids ids;
     if (auto at = disk.logs.find({kCam, tenure}); at != disk.logs.end())
-      for (const CameraEvent& event : at->second.events) ids.push_back(event.event_id);
+      for (const event::Event& event : at->second.events) ids.push_back(event.event_id);
     return ids;
   }
   Ids heard() { return bus.ids(kCam); }

@@ -19,12 +19,12 @@ TEST(Publisher, LeasedEvent_GoesOutAtOnce_StampedWithVersionAndDeadline) {
 TEST(Publisher, WithoutALease_NothingIsSaid_TheLatestStatusGoesFirstLater) {
   Rig rig;
   rig.say(1);
-  rig.say(2, EventKind::status);
-  rig.say(3, EventKind::status);
-  rig.say(4, EventKind::error);
+  rig.say(2, event::Kind::status);
+  rig.say(3, event::Kind::status);
+  rig.say(4, event::Kind::error);
   rig.pass(10s);
   EXPECT_EQ(rig.bus.requests, 0);
-  rig.disk.logs[{kCam, kTenure}].events.push_back({EventKind::detection, "t", "k", "old", "{}"});
+  rig.disk.logs[{kCam, kTenure}].events.push_back({"t", "k", "old", "{}"});
   rig.lease(11);
   rig.say(5);
   EXPECT_EQ(rig.heard(), (Ids{"3", "old", "5"}));
@@ -35,7 +35,7 @@ TEST(Publisher, TenureWithoutAVersion_Spools) {
   Rig rig;
   rig.lease(0);
   rig.say(1);
-  rig.say(2, EventKind::status);
+  rig.say(2, event::Kind::status);
   EXPECT_EQ(rig.spooled(), (Ids{"1", "2"}));
   EXPECT_EQ(rig.bus.requests, 0);
   rig.lease(11);
@@ -215,9 +215,9 @@ TEST(Publisher, SlowBus_DropsTheOldestDetections_KeepsStatus) {
   rig.bus.answers_after = 4s;
   rig.lease(11, 1h);
   rig.say(0);
-  rig.say(1, EventKind::status);
+  rig.say(1, event::Kind::status);
   for (int n = 2; n < 400; ++n) rig.say(n);
-  rig.say(400, EventKind::status);
+  rig.say(400, event::Kind::status);
   EXPECT_EQ(rig.publisher->counters().queued, 256u);
   EXPECT_EQ(rig.dropped(Drop::queue_full), 401u - 256u);
   rig.pass(1h);
@@ -298,7 +298,7 @@ TEST(Publisher, WrongEvent_IsFoundAndDropped_TheOthersArrive) {
   rig.lease(11, 1h);
   rig.lease(12, 1h, kTenure, {}, {}, other);
   rig.bus.script = {Fate::refuse_connection};
-  for (int n = 0; n < 100; ++n) rig.say(n, EventKind::detection, n % 2 == 0 ? kCam : other);
+  for (int n = 0; n < 100; ++n) rig.say(n, event::Kind::detection, n % 2 == 0 ? kCam : other);
   rig.pass(1h);
   EXPECT_EQ(rig.heard().size(), 49u);
   EXPECT_EQ(rig.bus.ids(other).size(), 50u);
@@ -315,7 +315,7 @@ TEST(Publisher, Batches_AreBounded_OneAtATime_AndFair) {
   for (int n = 0; n < 2000; ++n) rig.say(n);
   rig.bus.answers_after = 10ms;
   rig.pass(110ms);
-  rig.say(5000, EventKind::detection, other);
+  rig.say(5000, event::Kind::detection, other);
   rig.pass(30ms);
   EXPECT_EQ(rig.bus.ids(other).size(), 1u) << "a camera with a long spool does not hold up another";
   EXPECT_LT(rig.heard().size(), 2000u);
@@ -328,10 +328,10 @@ TEST(Publisher, Batches_AreBounded_OneAtATime_AndFair) {
 TEST(Publisher, Summaries_AreSentLive_ButNeverSpooled) {
   Rig rig;
   rig.lease(11, 1s);
-  rig.say(1, EventKind::summary);
+  rig.say(1, event::Kind::summary);
   rig.pass(2s);
-  rig.say(2, EventKind::summary);
-  rig.say(3, EventKind::error);
+  rig.say(2, event::Kind::summary);
+  rig.say(3, event::Kind::error);
   EXPECT_EQ(rig.heard(), (Ids{"1"}));
   EXPECT_EQ(rig.spooled(), (Ids{"3"}));
   EXPECT_EQ(rig.dropped(Drop::summary), 1u);
@@ -381,9 +381,7 @@ TEST(Publisher, TimeFromDecodedToBus_IsObserved) {
   Rig rig;
   rig.lease(11, 1h);
   rig.pass(5s);
-  Outgoing event{.camera = kCam, .event_id = "1", .payload = "{}"};
-  event.decoded = rig.clock.now() - 3ms;
-  rig.publisher->publish(std::move(event));
+  rig.publisher->publish(kCam, {.event_id = "1", .payload = "{}"}, rig.clock.now() - 3ms);
   rig.pass();
   EXPECT_EQ(rig.handed, std::vector<Duration>{3ms});
 }
@@ -407,7 +405,7 @@ TEST(PublisherThread, EventsOfManyThreads_ArriveInTheOrderOfEach) {
       cameras.emplace_back([&publisher = thread.publisher(), camera, ids = expected[camera]] {
         publisher.set_lease(camera, {11}, kTenure, boot_now() + 1h);
         for (const std::string& id : ids)
-          publisher.publish({.camera = camera, .topic = "t", .routing_key = "k", .event_id = id, .payload = "{}"});
+          publisher.publish(camera, {"t", "k", id, "{}"});
       });
     }
     for (auto& each : cameras) each.join();

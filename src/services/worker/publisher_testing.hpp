@@ -31,12 +31,12 @@ class FakeBus final : public EventBus {
  public:
   explicit FakeBus(Clock& clock) : clock_(clock) {}
 
-  asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<OutgoingEvent> events) override {
+  asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<event::Event> events) override {
     ++requests;
     ++running;
     largest = std::max(largest, events.size());
     at_once = std::max(at_once, running);
-    for (const OutgoingEvent& event : events) late += clock_.now() >= event.stamp->deadline ? 1 : 0;
+    for (const event::Event& event : events) late += clock_.now() >= event.stamp->deadline ? 1 : 0;
     Fate fate = next_fate();
     struct Leave {
       int& running;
@@ -45,17 +45,17 @@ class FakeBus final : public EventBus {
     co_await clock_.wait(blocks);  // whatever can block before the bytes are written
     Error nothing{Errc::unavailable, "bus_unavailable", "nobody there"};
     if (fate == Fate::refuse_connection) co_return nothing;
-    for (const OutgoingEvent& event : events)
+    for (const event::Event& event : events)
       if (event.stamp && clock_.now() >= event.stamp->deadline)
         co_return Error{Errc::unavailable, "deadline_passed", "too late"};
     if (fate == Fate::hang) {
       co_await clock_.wait(std::chrono::hours(1));
       co_return nothing;
     }
-    for (const OutgoingEvent& event : events)
+    for (const event::Event& event : events)
       if (event.event_id == wrong) co_return Error{Errc::invalid, "bad_event", "an event is wrong"};
     std::vector<Confirmation> answers;
-    for (OutgoingEvent& event : events) answers.push_back(judge(std::move(event)));
+    for (event::Event& event : events) answers.push_back(judge(std::move(event)));
     co_await clock_.wait(fate == Fate::hang_after ? Duration(std::chrono::hours(1)) : answers_after);
     // A publisher that lost its patience has closed the connection: the answer reaches nobody.
     bool given_up = (co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none;
@@ -68,7 +68,7 @@ class FakeBus final : public EventBus {
 
   std::vector<std::string> ids(const CameraId& camera) const {
     std::vector<std::string> found;
-    for (const OutgoingEvent& event : accepted)
+    for (const event::Event& event : accepted)
       if (event.stamp->camera == camera) found.push_back(event.event_id);
     return found;
   }
@@ -78,7 +78,7 @@ class FakeBus final : public EventBus {
   Duration blocks{}, answers_after{};
   std::map<CameraId, lease::Version> row;  // the version that is accepted; absent: every one
   std::string wrong = {};
-  std::vector<OutgoingEvent> accepted;
+  std::vector<event::Event> accepted;
   int requests = 0, running = 0, at_once = 0;
   int late = 0;  // events that were handed over past their deadline
   size_t largest = 0;
@@ -90,7 +90,7 @@ class FakeBus final : public EventBus {
     script.pop_front();
     return fate;
   }
-  Confirmation judge(OutgoingEvent event) {
+  Confirmation judge(event::Event event) {
     auto at = row.find(event.stamp->camera);
     if (at != row.end() && at->second != event.stamp->version) return Confirmation::stale;
     if (!seen_.insert(event.event_id).second) return Confirmation::duplicate;

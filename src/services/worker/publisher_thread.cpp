@@ -1,13 +1,17 @@
 #include "weir/worker/publisher_thread.hpp"
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 
 #include <pthread.h>
 
 namespace weir::worker {
 
 namespace asio = boost::asio;
+
+namespace {
+// No coroutine of this thread may end by an exception: its cameras would fall silent without any sign of it.
+void must_not_fail(std::exception_ptr failed) { WEIR_ASSERT(!failed); }
+}  // namespace
 
 PublisherThread::PublisherThread(const BusFactory& make_bus, std::unique_ptr<Spool> spool, PublisherSettings settings,
                                  PublisherHooks hooks)
@@ -16,10 +20,10 @@ PublisherThread::PublisherThread(const BusFactory& make_bus, std::unique_ptr<Spo
       spool_(std::move(spool)),
       publisher_(io_, clock_, *bus_, *spool_, std::move(settings), std::move(hooks)) {
   asio::co_spawn(io_, publisher_.run(), [this](std::exception_ptr failed) {
-    WEIR_ASSERT(!failed);
+    must_not_fail(failed);
     io_.stop();  // whatever the bus still has open
   });
-  asio::co_spawn(io_, beat(), asio::detached);
+  asio::co_spawn(io_, beat(), must_not_fail);
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "publisher");
     io_.run();
@@ -31,7 +35,7 @@ asio::awaitable<void> PublisherThread::beat() {
 }
 
 PublisherThread::~PublisherThread() {
-  asio::co_spawn(io_, publisher_.flush_and_stop(Instant::min()), asio::detached);
+  asio::co_spawn(io_, publisher_.flush_and_stop(Instant::min()), must_not_fail);
   thread_.join();
 }
 

@@ -1,4 +1,4 @@
-#include "weir/worker/repeats.hpp"
+#include "repeats.hpp"
 
 #include <gtest/gtest.h>
 

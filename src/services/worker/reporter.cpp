@@ -4,7 +4,6 @@
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
 #include "weir/event/events.hpp"
-#include "weir/event/routing.hpp"
 
 namespace weir::worker {
 
@@ -26,15 +25,17 @@ log::Entry&& about(log::Entry&& entry, const Source& source) {
       .with("tenant_id", source.config.tenant);
 }
 
+Attention::Rates rates_of(const CameraView& view) { return view.attention.value_or(Attention::Rates{}); }
+
 std::string how_often(const CameraView& view) {
-  return fmt::format("looked at {:.1f} of {:.1f} times a second", view.attention.looked, view.attention.wanted);
+  Attention::Rates rates = rates_of(view);
+  return fmt::format("looked at {:.1f} of {:.1f} times a second", rates.looked, rates.wanted);
 }
 
 // A camera that nobody looks at, or too seldom, streams like any other: its status says so.
 void say_attention(event::StreamStatus& status, const CameraView& view) {
   if (status.state != StreamState::streaming) return;
-  status.looked_fps = view.attention.looked;
-  status.wanted_fps = view.attention.wanted;
+  if (view.attention) status.looked_fps = view.attention->looked, status.wanted_fps = view.attention->wanted;
   if (view.blind) {
     status.code = restart::to_string(view.blind->code);
     status.detail = view.blind->detail;
@@ -42,11 +43,6 @@ void say_attention(event::StreamStatus& status, const CameraView& view) {
     status.code = kOverloaded;
     status.detail = how_often(view);
   }
-}
-
-// The control plane compares zones with it.
-void say_size(event::StreamStatus& status, const CameraView& view) {
-  if (view.main_size) status.size = {view.main_size->width, view.main_size->height};
 }
 
 }  // namespace
@@ -94,7 +90,7 @@ std::shared_ptr<Reporter::Instruments> Reporter::instruments(const CameraId& cam
 }
 
 void Reporter::state_changed(const Source& source, StreamState state, const CameraView& view) {
-  // On the way to the next try of a camera that failed: the log has the failure.
+  // For a camera that failed and is tried again, the change of state is only a debug line: the log has the failure.
   auto level = view.error ? log::Level::debug : log::Level::info;
   about(log::Entry(level, "stream.state", {}), source)
       .with("state", to_string(state))
@@ -102,41 +98,36 @@ void Reporter::state_changed(const Source& source, StreamState state, const Came
       .with("width", view.facts.width)
       .with("height", view.facts.height);
   if (auto known = instruments(source.config.camera)) known->up.set(state == StreamState::streaming ? 1 : 0);
-  WallTime now = wall_now();
-  event::StreamStatus status{.event_id = new_event_id(),
-                             .ts = now,
-                             .state = state,
-                             .camera = source.config.camera,
-                             .runner = runner_,
-                             .shard_id = shard_};
+  event::StreamStatus status = status_of(source, state, view);
   if (state == StreamState::streaming) status.fps = view.fps > 0 ? view.fps : view.facts.fps;
-  say_size(status, view);
-  say_attention(status, view);
-  publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
-                      status.event_id, to_json(status), now, EventKind::status});
+  publisher_.publish(source.config.camera, to_event(status));
 }
 
-event::StreamStatus Reporter::status_of(const Source& source, const CameraView& view) const {
+event::StreamStatus Reporter::status_of(const Source& source, StreamState state, const CameraView& view) const {
   event::StreamStatus status{.event_id = new_event_id(),
                              .ts = wall_now(),
-                             .state = view.state,
-                             .camera = source.config.camera,
+                             .state = state,
+                             .place = place_of(source),
                              .runner = runner_,
-                             .shard_id = shard_,
-                             .fps = view.fps};
-  if (view.last_frame) {
-    status.last_frame_ts = view.last_frame_at;
-    status.last_frame_age_s = seconds(boot_now() - *view.last_frame);
-  }
-  say_size(status, view);
+                             .shard_id = shard_};
+  // The control plane compares zones with it.
+  if (view.main_size) status.size = {view.main_size->width, view.main_size->height};
   say_attention(status, view);
   return status;
 }
 
+event::StreamStatus Reporter::summary_of(const Source& source, const CameraView& view) const {
+  event::StreamStatus status = status_of(source, view.state, view);
+  status.fps = view.fps;
+  if (view.last_frame) {
+    status.last_frame_ts = view.last_frame_at;
+    status.last_frame_age_s = seconds(boot_now() - *view.last_frame);
+  }
+  return status;
+}
+
 void Reporter::summary(const Source& source, const CameraView& view) {
-  event::StreamStatus status = status_of(source, view);
-  publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
-                      status.event_id, to_json(status), status.ts, EventKind::summary});
+  publisher_.publish(source.config.camera, to_event(summary_of(source, view), event::Kind::summary));
 }
 
 void Reporter::attention_changed(const Source& source, const CameraView& view) {
@@ -145,14 +136,12 @@ void Reporter::attention_changed(const Source& source, const CameraView& view) {
                                  : "looked at as often as wanted again, or nothing moves";
   about(log::Entry(level, view.behind ? "stream.behind" : "stream.caught_up", text), source)
       .with("error_code", view.behind ? kOverloaded : std::string_view())
-      .with("looked_fps", view.attention.looked)
-      .with("wanted_fps", view.attention.wanted);
-  event::StreamStatus status = status_of(source, view);
-  publisher_.publish({source.config.camera, std::string(kStatusTopic), event::status_key(place_of(source)),
-                      status.event_id, to_json(status), status.ts, EventKind::status});
+      .with("looked_fps", rates_of(view).looked)
+      .with("wanted_fps", rates_of(view).wanted);
+  publisher_.publish(source.config.camera, to_event(summary_of(source, view)));
 }
 
-// Asking for a counter shows its camera's series: not after it was forgotten.
+// Asking for a counter makes its camera's series appear, which must not happen after the camera was forgotten.
 void Reporter::count_error(const CameraId& camera, std::string_view code) {
   std::lock_guard guard(mutex_);
   if (!cameras_.contains(camera)) return;
@@ -169,16 +158,14 @@ void Reporter::failed(const Source& source, const restart::StreamError& error, D
   std::string text = tries > 1 ? fmt::format("still {}, {} tries: {}", code, tries, error.detail) : error.detail;
   about(log::Entry(level, "stream.error", text), source).with("error_code", code).with("retry_in_ms", retry_in_ms);
   count_error(source.config.camera, code);
-  WallTime now = wall_now();
   event::StreamErrorEvent event{.event_id = new_event_id(),
-                                .ts = now,
-                                .camera = source.config.camera,
+                                .ts = wall_now(),
+                                .place = place_of(source),
                                 .runner = runner_,
                                 .code = std::string(code),
                                 .detail = error.detail,
                                 .retry_in_ms = retry_in_ms};
-  publisher_.publish({source.config.camera, std::string(kStatusTopic), event::error_key(place_of(source)),
-                      event.event_id, to_json(event), now, EventKind::error});
+  publisher_.publish(source.config.camera, to_event(event));
 }
 
 void Reporter::looked(const Source& source, const Picture& picture, std::int64_t frame_id,
@@ -193,17 +180,14 @@ void Reporter::looked(const Source& source, const Picture& picture, std::int64_t
                               .ts = picture.captured,
                               .runner = runner_,
                               .shard_id = shard_,
-                              .tenant = source.config.tenant,
-                              .site = source.config.site,
-                              .camera = source.config.camera,
+                              .place = place_of(source),
                               .frame_id = frame_id,
                               .fps = fps,
                               .inference_s = inference_s,
                               .e2e_s = e2e_s};
   for (const Detection& d : detections)
     event.detections.push_back({d.label, d.score, {d.box.x1, d.box.y1, d.box.x2, d.box.y2}, d.zone_ids});
-  publisher_.publish({source.config.camera, std::string(kDetectionsTopic), event::detections_key(place_of(source)),
-                      event.event_id, to_json(event), picture.captured, EventKind::detection, boot_now() - handled});
+  publisher_.publish(source.config.camera, to_event(event), boot_now() - handled);
 }
 
 void Reporter::measure(const Source& source, const CameraView& view, Instant now) {
@@ -213,15 +197,15 @@ void Reporter::measure(const Source& source, const CameraView& view, Instant now
   // A camera that never delivered has been silent since this worker began with it, however often it was tried.
   instruments->age.set(seconds(now - view.last_frame.value_or(view.taken_on)));
   instruments->fps.set(view.fps);
-  instruments->looked.set(view.attention.looked);
-  instruments->wanted.set(view.attention.wanted);
+  instruments->looked.set(rates_of(view).looked);
+  instruments->wanted.set(rates_of(view).wanted);
   instruments->behind.set(view.behind ? 1 : 0);
-  instruments->follow("weir_pictures_received_total", "Pictures received", view.received);
-  instruments->follow("weir_pictures_decoded_total", "Pictures decoded", view.decoded);
-  instruments->follow("weir_pictures_inferred_total", "Pictures looked at", view.inferred);
+  instruments->follow("weir_pictures_received_total", "Pictures received", view.counts.received);
+  instruments->follow("weir_pictures_decoded_total", "Pictures decoded", view.counts.decoded);
+  instruments->follow("weir_pictures_inferred_total", "Pictures looked at", view.counts.inferred);
   instruments->follow("weir_pictures_dropped_total",
-                      "Pictures replaced by a newer one before they were looked at", view.dropped);
-  instruments->follow("weir_camera_dials_total", "Connections opened to the camera", view.dials);
+                      "Pictures replaced by a newer one before they were looked at", view.counts.dropped);
+  instruments->follow("weir_camera_dials_total", "Connections opened to the camera", view.counts.dials);
 }
 
 void Reporter::measure_pipeline(double fps, const PublisherCounters& now) {

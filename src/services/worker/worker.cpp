@@ -78,7 +78,7 @@ void Worker::start(Source source, std::optional<LeaseGrant> lease, std::shared_p
     statuses_[id] = status;
   }
   reporter_.take_on(id);
-  // What the thread of a lost camera said last was for nobody: others have spoken since.
+  // The last status of a lost camera's thread is dropped: another owner has published since.
   if (lost_.erase(id) > 0) publisher_.forget(id);
   CameraParts parts{open_, dials_, scheduler_, reporter_, settings_.adaptive_keyframe_max_s,
                     settings_.patience, custody};
@@ -126,7 +126,7 @@ void Worker::give_up(CameraId camera) {
   stop_task(camera);
 }
 
-// The latest one that had the camera and has not ended.
+// The latest task that had the camera and has not ended.
 std::shared_ptr<CameraTask> Worker::ending(const CameraId& camera) const {
   auto of_it = [&](const auto& task) { return !task->ended() && task->source()->config.camera == camera; };
   auto found = std::find_if(ending_.rbegin(), ending_.rend(), of_it);
@@ -135,11 +135,11 @@ std::shared_ptr<CameraTask> Worker::ending(const CameraId& camera) const {
 
 asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
   if (tasks_.contains(camera)) give_up(camera);
-  // Its last word is the status that the thread says when it ends. Whoever asks a second time while the first request is
-  // under way hears no sooner that it is silent.
+  // The camera's last event is the status that its thread reports when it ends. A second request that comes while the
+  // first is under way is not answered sooner.
   auto task = ending(camera);
   for (Instant until = clock_.now() + 1s; task && !task->ended() && clock_.now() < until;) co_await clock_.wait(5ms);
-  if (tasks_.contains(camera)) co_return std::nullopt;  // added again meanwhile: this voice is another's
+  if (tasks_.contains(camera)) co_return std::nullopt;  // added again meanwhile: another task has the camera
   std::optional<WallTime> last = co_await publisher_.silence(camera);
   if (tasks_.contains(camera)) co_return last;  // added again meanwhile
   publisher_.forget(camera);
@@ -150,7 +150,7 @@ asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
 
 asio::awaitable<std::optional<WallTime>> Worker::silence(CameraId camera) {
   if (auto found = tasks_.find(camera); found != tasks_.end()) found->second.lease.reset();
-  // One that is being removed may still have an event on its way.
+  // A camera that is being removed may still have an event on its way.
   co_return co_await publisher_.silence(camera);
 }
 
@@ -168,7 +168,7 @@ void Worker::grant(const LeaseGrant& lease) {
 void Worker::lose(const CameraId& camera) {
   publisher_.lost(camera);
   if (!tasks_.contains(camera)) return;
-  // Which of these it is, only the control plane knows.
+  // Only the control plane knows which of these reasons it is.
   log::warn("lease.lost", "the lease is gone: taken by another, revoked, or the camera was disabled or removed. The "
                           "camera is stopped and what waited on disk for it is dropped; `weir lease events` says why")
       .with("camera_uuid", camera);
@@ -191,7 +191,7 @@ void Worker::look_after(Camera& camera, Instant now) {
   camera.task->pause(abandoned);
   const CameraId& id = camera.task->source()->config.camera;
   if (abandoned)
-    log::warn("outage.paused", "nobody has said whose camera this is for the whole grace; decoding stops")
+    log::warn("outage.paused", "no lease was confirmed for the whole outage_grace_s; decoding pauses")
         .with("camera_uuid", id);
   else
     log::info("outage.over", "the lease was confirmed; decoding goes on").with("camera_uuid", id);
@@ -229,20 +229,19 @@ json::object Worker::describe(const Camera& camera, Instant now) const {
                    {"state", to_string(v.state)},
                    {"paused", camera.paused},
                    {"fps", rounded(v.fps)},
-                   {"looked_fps", rounded(v.attention.looked)},
-                   {"wanted_fps", rounded(v.attention.wanted)},
                    {"behind", v.behind},
                    {"codec", v.facts.codec},
                    {"width", v.facts.width},
                    {"height", v.facts.height},
                    {"decoding", v.decoding},
                    {"keyframe_interval_s", rounded(v.keyframe_interval_s)},
-                   {"received", v.received},
-                   {"decoded", v.decoded},
-                   {"inferred", v.inferred},
-                   {"dropped", v.dropped},
-                   {"dials", v.dials},
-                   {"errors", v.errors}};
+                   {"received", v.counts.received},
+                   {"decoded", v.counts.decoded},
+                   {"inferred", v.counts.inferred},
+                   {"dropped", v.counts.dropped},
+                   {"dials", v.counts.dials},
+                   {"errors", v.counts.errors}};
+  if (v.attention) out["looked_fps"] = rounded(v.attention->looked), out["wanted_fps"] = rounded(v.attention->wanted);
   out["last_frame_age_s"] = v.last_frame ? rounded(seconds(now - *v.last_frame)) : json::value(nullptr);
   auto trouble = [&](const restart::StreamError& error, Instant retry_at) {
     out["error"] = json::object{{"code", restart::to_string(error.code)},
@@ -282,6 +281,25 @@ json::object Worker::state() const {
           {"cameras", std::move(cameras)}};
 }
 
+link::Look Worker::look() const {
+  Instant now = clock_.now();
+  link::Look out{.protocol = link::kProtocol};
+  for (const auto& [id, camera] : tasks_) {
+    CameraView v = camera.status->view(now);
+    bool streaming = v.state == StreamState::streaming;
+    link::SeenCamera seen{.camera = id,
+                          .streaming = streaming,
+                          .failures = v.counts.errors,
+                          .inferred = v.counts.inferred,
+                          .behind = v.behind};
+    if (v.last_frame) seen.frame_age = now - *v.last_frame;
+    if (const auto& wrong = streaming ? v.blind : v.error) seen.error = wrong->code;
+    out.cameras.push_back(std::move(seen));
+  }
+  for (Trouble& each : troubles()) out.stuck.push_back(std::move(each.camera));
+  return out;
+}
+
 PicturePtr Worker::latest(const CameraId& camera) const {
   auto found = tasks_.find(camera);
   return found == tasks_.end() ? nullptr : found->second.status->latest();
@@ -298,8 +316,12 @@ asio::awaitable<void> Worker::run() {
       CameraView view = camera.status->view(now);
       reporter_.measure(*source, view, now);
       if (turned && view.state == StreamState::streaming) reporter_.attention_changed(*source, view);
-      if (now >= camera.next_summary) {
-        camera.next_summary = std::max(camera.next_summary + settings_.summary_interval, now);
+      // How often a camera is looked at is reported as soon as it is known, so that no one takes silence for a sign
+      // that all is well.
+      bool news = !std::exchange(camera.attention_known, view.attention.has_value()) && view.attention;
+      if (news || now >= camera.next_summary) {
+        Instant due = news ? now : camera.next_summary;
+        camera.next_summary = std::max(due + settings_.summary_interval, now);
         reporter_.summary(*source, view);
       }
     }

@@ -136,7 +136,7 @@ TEST_F(DecodeTest, FrameIds_RiseOverNewConnections_AndOverAnotherAddress) {
   ASSERT_TRUE(hears_more());
   std::int64_t last = -1;
   std::lock_guard guard(mutex_);
-  for (const OutgoingEvent& event : heard_) {
+  for (const event::Event& event : heard_) {
     if (event.routing_key != "detections.t.s.a") continue;
     std::int64_t frame = json::parse_text(event.payload)->at("frame_id").as_int64();
     EXPECT_GT(frame, last);

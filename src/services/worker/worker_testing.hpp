@@ -233,13 +233,13 @@ class WorkerTest : public ::testing::Test {
   // What the bus has, by routing key.
   int heard(std::string_view key, std::string_view text = "") {
     std::lock_guard guard(mutex_);
-    return static_cast<int>(std::ranges::count_if(heard_, [&](const OutgoingEvent& e) {
+    return static_cast<int>(std::ranges::count_if(heard_, [&](const event::Event& e) {
       return e.routing_key == key && e.payload.find(text) != std::string::npos;
     }));
   }
   json::value payload(std::string_view key, int nth) {
     std::lock_guard guard(mutex_);
-    for (const OutgoingEvent& e : heard_)
+    for (const event::Event& e : heard_)
       if (e.routing_key == key && nth-- == 0) return *json::parse_text(e.payload);
     return nullptr;
   }
@@ -249,10 +249,10 @@ class WorkerTest : public ::testing::Test {
   class Bus final : public EventBus {
    public:
     explicit Bus(WorkerTest& test) : test_(test) {}
-    asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<OutgoingEvent> events) override {
+    asio::awaitable<Result<std::vector<Confirmation>>> publish(std::vector<event::Event> events) override {
       for (; test_.bus_held_; test_.bus_waited_ = true) co_await test_.clock_.wait(5ms);
       std::lock_guard guard(test_.mutex_);
-      for (OutgoingEvent& event : events) test_.heard_.push_back(std::move(event));
+      for (event::Event& event : events) test_.heard_.push_back(std::move(event));
       co_return std::vector<Confirmation>(events.size(), Confirmation::accepted);
     }
     asio::awaitable<Status> subscribe(Subscription, std::function<bool(const DeliveredEvent&)>) override {
@@ -278,7 +278,7 @@ class WorkerTest : public ::testing::Test {
   FakeDisk disk_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<FakeCamera>> cameras_;
-  std::vector<OutgoingEvent> heard_;
+  std::vector<event::Event> heard_;
   std::atomic<bool> bus_held_ = false, bus_waited_ = false;
   std::shared_ptr<Eyes> eyes_ = std::make_shared<Eyes>();
   std::int64_t versions_ = 0;

@@ -1,7 +1,8 @@
 // AccessUnit: one coded picture, put together from the pieces in which RTP carries it.
 //
 // FFmpeg's RTP reader hands out the pieces, each under the picture's time; its parser would put them together too, and
-// read every byte twice for things that nobody asks for here. A picture ends where the next one begins. One thread.
+// read every byte twice for things that nobody asks for here. A picture ends where the next one begins. H.264 and H.265;
+// the pieces of other codecs are whole pictures already. One thread.
 #pragma once
 
 #include "../wire/av.hpp"
@@ -15,7 +16,9 @@ namespace weir::ffmpeg {
 
 class AccessUnit {
  public:
+  enum class Codec { h264, hevc };
   static constexpr size_t kBytesMax = 16 << 20;
+  explicit AccessUnit(Codec codec = Codec::h264) : hevc_(codec == Codec::hevc) {}
   bool empty() const { return size_ == 0; }
   // A stream whose time stands still makes no pictures.
   bool too_large() const { return size_ > kBytesMax; }
@@ -53,14 +56,16 @@ class AccessUnit {
     void operator()(AVBufferRef* buffer) const { av_buffer_unref(&buffer); }
   };
   enum Nal { kIdr = 5, kSupplement = 6, kSequenceParameters = 7, kDelimiter = 9 };
+  enum HevcNal { kFirstRandom = 16, kLastRandom = 21, kHevcSlices = 32, kVideoParameters = 32, kHevcDelimiter = 35 };
   static constexpr int kRecoveryPoint = 6;  // of a supplement: decoding may begin here
   static constexpr std::string_view kStart{"\0\0\1", 3};
 
-  static bool begins_unit(std::string_view piece) {
+  bool begins_unit(std::string_view piece) const {
     for (size_t at : {size_t{3}, size_t{4}})
       if (piece.size() > at && piece.substr(at - 3, 3) == kStart) {
-        int type = piece[at] & 0x1F;
-        return type == kDelimiter || type == kSequenceParameters;
+        int type = hevc_ ? piece[at] >> 1 & 0x3F : piece[at] & 0x1F;
+        return hevc_ ? type == kHevcDelimiter || type == kVideoParameters
+                     : type == kDelimiter || type == kSequenceParameters;
       }
     return false;
   }
@@ -69,13 +74,22 @@ class AccessUnit {
   void look(std::string_view piece) {
     if (piece.size() < 5 || piece[0] != 0 || piece[1] != 0) return;
     for (size_t at = piece.find(kStart); at != std::string_view::npos && at + 3 < piece.size();
-         at = piece.find(kStart, at + 3)) {
-      int type = piece[at + 3] & 0x1F;
-      // Whoever joins in the middle of a keyframe gets its last slices only; the first one begins with a set bit.
-      int next = at + 4 < piece.size() ? static_cast<unsigned char>(piece[at + 4]) : 0;
-      if ((type == kIdr && (next & 0x80) != 0) || (type == kSupplement && next == kRecoveryPoint)) key_ = true;
-      if (type >= 1 && type <= kIdr) slices_ = true;
-    }
+         at = piece.find(kStart, at + 3))
+      hevc_ ? look_at_hevc(piece.substr(at + 3)) : look_at_h264(piece.substr(at + 3));
+  }
+  void look_at_h264(std::string_view nal) {
+    int type = nal[0] & 0x1F, next = nal.size() > 1 ? static_cast<unsigned char>(nal[1]) : 0;
+    // A reader that joins in the middle of a keyframe gets its last slices only; a keyframe's first slice begins with
+    // a set bit.
+    if ((type == kIdr && (next & 0x80) != 0) || (type == kSupplement && next == kRecoveryPoint)) key_ = true;
+    if (type >= 1 && type <= kIdr) slices_ = true;
+  }
+  // Its header has two bytes; here, too, a picture's first slice begins with a set bit.
+  void look_at_hevc(std::string_view nal) {
+    int type = nal[0] >> 1 & 0x3F;
+    bool first = nal.size() > 2 && (nal[2] & 0x80) != 0;
+    if (type >= kFirstRandom && type <= kLastRandom && first) key_ = true;
+    if (type < kHevcSlices) slices_ = true;
   }
 
   void grow(size_t needed) {
@@ -88,6 +102,7 @@ class AccessUnit {
     buffer_ = std::move(larger);
   }
 
+  const bool hevc_;
   std::unique_ptr<AVBufferRef, BufferFree> buffer_;
   size_t size_ = 0, usual_ = 0;
   std::int64_t pts_ = AV_NOPTS_VALUE;

@@ -75,6 +75,25 @@ TEST(AccessUnit, TwoPicturesUnderOneTime_AreToldApartByTheirDelimiter) {
   EXPECT_TRUE(unit.ends_before(900, nal(7)));
 }
 
+// H.265's header has two bytes, the type in the first.
+std::string hevc(int type, const std::string& bytes = "\x80") {
+  return "\0\0\0\1"s + static_cast<char>(type << 1) + "\x01" + bytes;
+}
+
+TEST(AccessUnit, OfHevc_APictureThatStartsAtRandom_IsKey_AndItsDelimiterEndsTheLast) {
+  AccessUnit unit(AccessUnit::Codec::hevc);
+  unit.append(1, hevc(32) + hevc(33) + hevc(34) + hevc(19));
+  EXPECT_TRUE(unit.key());
+  EXPECT_TRUE(unit.ends_before(1, hevc(35)));
+  EXPECT_FALSE(unit.ends_before(1, hevc(19, "\x01"))) << "another slice of the same picture";
+  unit.finish();
+  unit.append(2, hevc(1));
+  EXPECT_FALSE(unit.key());
+  unit.finish();
+  unit.append(3, hevc(21, "\x01"));
+  EXPECT_FALSE(unit.key()) << "its first slice is missing";
+}
+
 TEST(AccessUnit, LargePictures_GrowAndKeepTheirBytes) {
   AccessUnit unit;
   for (int round = 0; round < 3; ++round) {

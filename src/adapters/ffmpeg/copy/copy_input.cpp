@@ -1,4 +1,5 @@
 #include "../wire/dial.hpp"
+#include "../wire/keyframe.hpp"
 #include "access_unit.hpp"
 #include "coded.hpp"
 
@@ -35,6 +36,9 @@ struct BsfFree {
   void operator()(AVBSFContext* context) const { av_bsf_free(&context); }
 };
 using Bsf = std::unique_ptr<AVBSFContext, BsfFree>;
+
+// Codecs whose decoder needs to be told something before the first picture.
+bool needs_sets(AVCodecID codec) { return codec == AV_CODEC_ID_H264 || codec == AV_CODEC_ID_HEVC; }
 
 // Puts the parameter sets that stand in a packet beside it, where the FLV muxer looks for new ones.
 Bsf make_extractor(const AVCodecParameters& video) {
@@ -82,9 +86,10 @@ class RtspCopyInput final : public CopyInput {
 
  private:
   Status choose_tracks();
-  Status carries(const AVStream& stream) const;
+  void prepare_video(AVCodecID codec);
   Result<CopyPacketPtr> fetch();
   Status fetch_piece();
+  CopyPacketPtr whole_picture();
   bool is(const AVStream* stream) const { return stream != nullptr && piece_->stream_index == stream->index; }
   CopyPacketPtr coded(forward::Track track, AvPtr<AVPacket> packet, bool key);
   void extract(CodedPacket& coded);
@@ -97,31 +102,25 @@ class RtspCopyInput final : public CopyInput {
   AVStream *video_ = nullptr, *audio_ = nullptr;
   Bsf extractor_;
   AvPtr<AVPacket> piece_ = owned(av_packet_alloc());  // as RTP carries it
-  AccessUnit unit_;
+  std::optional<AccessUnit> unit_;  // where pictures come in pieces
   CopyPacketPtr first_;  // found by `open` already
   std::optional<Instant> until_;  // while it is opened
 };
-
-Status RtspCopyInput::carries(const AVStream& stream) const {
-  AVCodecID codec = stream.codecpar->codec_id;
-  bool video = stream.codecpar->codec_type == AVMEDIA_TYPE_VIDEO;
-  if (codec == (video ? AV_CODEC_ID_H264 : AV_CODEC_ID_AAC)) return ok();
-  return forward::failure(Kind::codec_unsupported,
-                          fmt::format("{} {} is not carried by RTMP; H.264 video with AAC audio is needed",
-                                      avcodec_get_name(codec), video ? "video" : "audio"));
-}
 
 Status RtspCopyInput::choose_tracks() {
   for (unsigned i = 0; i < context_->nb_streams; ++i) {
     AVStream* each = context_->streams[i];
     AVMediaType type = each->codecpar->codec_type;
     AVStream** place = type == AVMEDIA_TYPE_VIDEO ? &video_ : type == AVMEDIA_TYPE_AUDIO ? &audio_ : nullptr;
-    // RTMP has room for one track of each kind.
+    // One track of each kind is forwarded.
     if (place == nullptr || *place != nullptr) {
       each->discard = AVDISCARD_ALL;
       continue;
     }
-    TRY(carried, carries(*each));
+    if (each->codecpar->codec_id == AV_CODEC_ID_NONE)
+      return forward::failure(Kind::codec_unsupported,
+                              fmt::format("this FFmpeg cannot read the stream's {} over RTSP; of AV1 it needs a newer one",
+                                          type == AVMEDIA_TYPE_VIDEO ? "video" : "audio"));
     *place = each;
   }
   if (video_ == nullptr && audio_ == nullptr)
@@ -142,16 +141,23 @@ Result<CopyFacts> RtspCopyInput::open(Duration within) {
   context_ = std::move(*opened);
   context_->flags |= AVFMT_FLAG_NOPARSE | AVFMT_FLAG_NOFILLIN;
   TRY(chosen, choose_tracks());
-  if (video_ != nullptr) extractor_ = make_extractor(*video_->codecpar);
+  if (video_ != nullptr) prepare_video(video_->codecpar->codec_id);
   do {
     TRY(packet, fetch());
     first_ = std::move(packet);
   } while (video_ != nullptr && (first_->track != forward::Track::video || !first_->key));
   until_.reset();
   CopyFacts facts = describe(std::move(peer));
-  if (video_ != nullptr && (video_->codecpar->extradata_size == 0 || facts.width <= 0))
+  bool told = video_ == nullptr || !needs_sets(video_->codecpar->codec_id) || video_->codecpar->extradata_size > 0;
+  if (!told || (video_ != nullptr && facts.width <= 0))
     return forward::failure(Kind::rtsp_protocol, "the stream does not say how its video is to be decoded");
   return facts;
+}
+
+void RtspCopyInput::prepare_video(AVCodecID codec) {
+  if (!needs_sets(codec)) return;
+  extractor_ = make_extractor(*video_->codecpar);
+  unit_.emplace(codec == AV_CODEC_ID_HEVC ? AccessUnit::Codec::hevc : AccessUnit::Codec::h264);
 }
 
 CopyFacts RtspCopyInput::describe(std::string peer) {
@@ -166,7 +172,9 @@ CopyFacts RtspCopyInput::describe(std::string peer) {
   if (audio_ != nullptr) {
     format->audio = copy_of(*audio_->codecpar);
     facts.audio = avcodec_get_name(audio_->codecpar->codec_id);
-    if (audio_->codecpar->sample_rate > 0) facts.sound_step = from_seconds(1024.0 / audio_->codecpar->sample_rate);
+    bool opus = audio_->codecpar->codec_id == AV_CODEC_ID_OPUS;
+    if (opus) facts.sound_step = 20ms;
+    else if (audio_->codecpar->sample_rate > 0) facts.sound_step = from_seconds(1024.0 / audio_->codecpar->sample_rate);
   }
   facts.format = std::move(format);
   facts.peer = std::move(peer);
@@ -221,18 +229,29 @@ CopyPacketPtr RtspCopyInput::coded(forward::Track track, AvPtr<AVPacket> packet,
   return made;
 }
 
+CopyPacketPtr RtspCopyInput::whole_picture() {
+  AvPtr<AVPacket> picture = std::exchange(piece_, owned(av_packet_alloc()));
+  bool flagged = (picture->flags & AV_PKT_FLAG_KEY) != 0;
+  std::span<const std::uint8_t> bytes(picture->data, static_cast<size_t>(picture->size));
+  bool key = key_by_payload(video_->codecpar->codec_id, bytes).value_or(flagged);
+  if (key) picture->flags |= AV_PKT_FLAG_KEY;
+  else picture->flags &= ~AV_PKT_FLAG_KEY;
+  return coded(forward::Track::video, std::move(picture), key);
+}
+
 Result<CopyPacketPtr> RtspCopyInput::fetch() {
   for (;;) {
     TRY(fetched, fetch_piece());
     if (is(audio_)) return coded(forward::Track::audio, std::exchange(piece_, owned(av_packet_alloc())), true);
+    if (!unit_) return whole_picture();
     std::string_view bytes(reinterpret_cast<const char*>(piece_->data), static_cast<size_t>(piece_->size));
     CopyPacketPtr picture;
-    if (unit_.ends_before(piece_->pts, bytes)) {
-      bool key = unit_.key();
-      picture = coded(forward::Track::video, unit_.finish(), key);
+    if (unit_->ends_before(piece_->pts, bytes)) {
+      bool key = unit_->key();
+      picture = coded(forward::Track::video, unit_->finish(), key);
     }
-    unit_.append(piece_->pts, bytes);
-    if (unit_.too_large()) return forward::failure(Kind::rtsp_protocol, "the time of the stream's video stands still");
+    unit_->append(piece_->pts, bytes);
+    if (unit_->too_large()) return forward::failure(Kind::rtsp_protocol, "the time of the stream's video stands still");
     if (picture != nullptr) return picture;
   }
 }

@@ -116,6 +116,11 @@ bool TcpLink::has_room(size_t bytes) {
   return held <= most / 4 || held + bytes + bytes / 4 <= most / 3 * 2;
 }
 
+void TcpLink::send_at_once() const {
+  int value = 1;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value);
+}
+
 void TcpLink::cork(bool on) const {
   int value = on ? 1 : 0;
   ::setsockopt(fd_, IPPROTO_TCP, TCP_CORK, &value, sizeof value);

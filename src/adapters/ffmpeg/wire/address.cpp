@@ -94,18 +94,25 @@ std::string scheme_of(const boost::urls::url_view& url) {
   return scheme;
 }
 
+int port_of(const Secret& url) {
+  auto parsed = boost::urls::parse_uri(url.reveal());
+  if (!parsed) return 0;
+  return parsed->has_port() ? parsed->port_number() : default_port(scheme_of(*parsed));
+}
+
 Result<Address> resolve_by(const Lookup& lookup, const Secret& url, bool loopback) {
   auto parsed = boost::urls::parse_uri(url.reveal());
   if (!parsed || parsed->encoded_host().empty())
-    return stream_failure(StreamErrorCode::url_refused, "the camera's URL is not one");
+    return stream_failure(StreamErrorCode::url_refused, "the camera's URL cannot be read as a URL");
   // FFmpeg would cut longer ones off and present something else.
   if (parsed->encoded_userinfo().size() > 127)
     return stream_failure(StreamErrorCode::url_refused, "user and password are longer than 127 characters");
   Address address;
   address.host = parsed->host_address();
-  address.port = parsed->has_port() ? parsed->port_number() : default_port(scheme_of(*parsed));
+  address.port = port_of(url);
   TRY(literals, lookup(address.host));
-  // All answers are judged, not only the one that is used: a name that also points inside is not a camera's.
+  // All answers are judged, not only the one that is used: a name that also leads to an address which is refused is
+  // not a camera's.
   for (const std::string& literal : literals)
     if (std::string problem = address_problem(literal, loopback); !problem.empty())
       return stream_failure(StreamErrorCode::url_refused, problem);

@@ -151,7 +151,7 @@ void LogTap::line(std::string_view speaker, int level, std::string_view text) {
       std::from_chars(rest.data() + colon + 9, rest.data() + rest.size(), heard.status);
     }
   }
-  if (level > AV_LOG_WARNING && !log::enabled(log::Level::debug)) return;
+  if ((quiet || level > AV_LOG_WARNING) && !log::enabled(log::Level::debug)) return;
   Instant now = boot_now();
   if (now - window_ > kWindow) {
     if (hidden_ > 0) log::debug("ffmpeg", fmt::format("{} more lines were not shown", hidden_));

@@ -1,4 +1,5 @@
-// LogTap: what FFmpeg says while a source works, kept from leaking and kept for finding out what went wrong.
+// LogTap: the lines that FFmpeg logs while a source works: credentials are taken out, and the lines tell what went
+// wrong.
 //
 // FFmpeg has one log callback a process. Each line goes to the tap that listens on the thread it was written on, which
 // remembers what tells causes apart; the reasons behind FFmpeg's bare error numbers stand nowhere else. Lines worth
@@ -49,6 +50,8 @@ class LogTap {
     std::string complaint = {};   // RTMP: the server's own words, without secrets
   };
   Heard heard;
+  // Only somebody who looks for faults wants to read this tap's lines.
+  bool quiet = false;
   // Called when the stream is about to follow a redirect, on the listening thread.
   std::function<void()> on_redirect;
 

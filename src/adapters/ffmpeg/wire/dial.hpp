@@ -1,4 +1,5 @@
-// One dial of an RTSP server or opening of a file, bounded by its watch and heard by its tap. The watch's own thread.
+// One dial of an RTSP server or opening of a file, bounded by a Watch, its log lines heard by a LogTap. Belongs to
+// the source's thread.
 #pragma once
 
 #include "address.hpp"

@@ -1,7 +1,7 @@
 // Watch: the bound of every blocking call of one source: an absolute deadline, and a stop from any thread.
 //
 // FFmpeg polls it about ten times a second. Once interrupted it stays so, and whatever is armed later ends at once;
-// only `last_words` still allows a farewell of a moment, because a camera with few sessions must hear of the end.
+// only `last_words` still allows a short goodbye (TEARDOWN), because a camera with few sessions must hear of the end.
 // `meanwhile`, where set, is called on the source's thread about ten times a second while a call waits or works.
 // `interrupt` may be called from any thread, the rest from the source's own.
 #pragma once

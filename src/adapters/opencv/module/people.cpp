@@ -9,7 +9,7 @@
 extern "C" int weir_hog_people(const unsigned char* rgb, int width, int height, WeirHogPerson* people,
                                int people_max) try {
   static const auto hog = [] {
-    // Once: OpenCV builds its pool of threads anew with every call, under the feet of those who are using it.
+    // Called only once: OpenCV builds its pool of threads anew with every call, while other threads may be using it.
     cv::setNumThreads(1);
     cv::HOGDescriptor made;
     made.setSVMDetector(cv::HOGDescriptor::getDefaultPeopleDetector());

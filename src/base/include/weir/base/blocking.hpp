@@ -1,10 +1,10 @@
 // JobQueue: how the loop hands work to the thread of a library that blocks, and hears back.
 //
 // The loop `submit`s a job and is resumed on its own thread when the job has ended; worker threads `take` jobs. The
-// queue is bounded: when it is full, a job fails at once instead of waiting for ever, and a job whose turn does not come
-// within kJobPatience fails as well. Closing fails what still waits. What must not wait for the rest has a turn of its
-// own, with its own bound: whoever floods the queue with questions holds up and shuts out no lease.
-// `submit` belongs to the loop's thread; the rest may be called from any.
+// queue is bounded: when it is full, a job fails at once instead of waiting for ever, and a job whose turn does not
+// come within kJobPatience fails as well. Closing fails the jobs that still wait. Jobs that must not wait for the
+// rest have a turn of their own, with its own bound: a client that floods the queue with questions neither delays nor
+// shuts out a lease request. `submit` belongs to the loop's thread; the rest may be called from any.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -22,7 +22,7 @@
 
 namespace weir {
 
-// Who goes first; within a turn, who came first.
+// Which jobs go first; within a turn, the one that came first.
 enum class Turn { tick, lease, usual };
 
 struct Job {
@@ -33,8 +33,8 @@ struct Job {
   Instant give_up = Instant::max();      // not begun by then: fails, because its asker has given up; set by the queue
 };
 
-// How long a job may wait for its turn. A lease attempt is abandoned after a second: work for nobody must not delay
-// work for somebody.
+// How long a job may wait for its turn. A lease attempt is abandoned after a second: work that nobody waits for must
+// not delay work that somebody waits for.
 inline constexpr Duration kJobPatience = 1s;
 
 class JobQueue {
@@ -43,7 +43,7 @@ class JobQueue {
   boost::asio::awaitable<void> submit(Job job);
   // Waits for at least one job or `patience`; takes up to `most`. Empty when there was none.
   std::vector<Job> take(size_t most, Duration patience);
-  // For whoever took more than there was time for: these are the next of their turn again.
+  // For a worker thread that took more jobs than it has time for: these are the next of their turn again.
   void put_back(std::vector<Job> jobs);
   // Fails what has waited for too long; also where the thread that should take it hangs. Any thread, now and then.
   void expire();

@@ -57,6 +57,10 @@ using TenantId = Id<TenantTag>;
 using RunnerId = Id<RunnerTag>;
 using BootId = Id<BootTag>;
 
+// What a lease is about: a camera, or another thing that at most one process may speak for (lease::Kind). All kinds
+// share the cameras' namespace, so that the id alone names the subject: no stream has a camera's id.
+using SubjectId = CameraId;
+
 }  // namespace weir
 
 template <class Tag>

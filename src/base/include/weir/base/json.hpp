@@ -1,4 +1,4 @@
-// One JSON reader and writer for everything Weir says and hears.
+// One JSON reader and writer for everything that Weir sends and receives.
 //
 // A type lists its fields once, in a function found by argument-dependent lookup, and can then be read and written:
 //

@@ -1,4 +1,4 @@
-// LiveOutput: output of a program that has something else to do than to wait for whoever reads it.
+// LiveOutput: output of a program that must never wait for the reader of that output.
 //
 // A terminal stopped by Ctrl-S, a pager, a dead ssh session or a hung journal takes no more; a plain write would then
 // wait for as long as that lasts, and leases with it. Here a text is taken as a whole, or dropped as a whole and
@@ -20,8 +20,8 @@ class LiveOutput {
   explicit LiveOutput(int fd, Note note = {}) : fd_(fd), note_(std::move(note)) {}
 
   // `text` is whole lines. True where it was taken: it is written, or begun, and then its rest goes before anything
-  // else. What the next text replaces anyway, such as a drawing, need not be counted. An empty one only makes up for
-  // what is owed: the rest, and the note.
+  // else. What the next text replaces anyway, such as a drawing, need not be counted. An empty text only writes what
+  // is still due: the rest of the last text, and the note.
   bool write(std::string_view text, bool counted = true);
 
  private:

@@ -2,7 +2,7 @@
 //
 //   Instant    a point on this machine's CLOCK_BOOTTIME: deadlines, intervals. Never leaves the machine.
 //   WallTime   UTC, for people: logs, `expires_at`, tokens. Never decides who owns what.
-//   LeaseTime  the store's own time, which stands still while the store is away (lease protocol, rule 9).
+//   LeaseTime  the store's own time, which stands still while the store is away (docs/lease-protocol.md).
 #pragma once
 
 #include <chrono>
@@ -41,7 +41,7 @@ inline Duration from_seconds(double s) {
 
 // "2026-01-31T09:05:07.123Z": UTC, ISO-8601, milliseconds.
 std::string to_iso(WallTime time);
-// The same to the microsecond, where a time cut off would lie before something that must not come again.
+// The same to the microsecond, for a time that must not be rounded down: events up to it must not be sent again.
 std::string to_iso_exact(WallTime time);
 std::optional<WallTime> from_iso(std::string_view text);
 

@@ -1,4 +1,4 @@
-// What shall be simulated: recorders, each one RTSP listener, with named cameras.
+// Config: what shall be simulated: recorders, each one RTSP listener, with named cameras.
 //
 // The configuration file of `weir-camsim --config`, and the bodies with which the control endpoint adds a recorder or a
 // camera, have these fields. Plain values; any thread.
@@ -38,7 +38,7 @@ struct Config {
   std::vector<RecorderSpec> recorders;
 };
 
-// Names stand in URLs.
+// What is wrong with a camera's or recorder's name, "" where nothing is: names stand in URLs.
 inline std::string name_problem(std::string_view name) {
   constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
   bool good = !name.empty() && name.size() <= 64 && name.find_first_not_of(kAllowed) == std::string_view::npos;

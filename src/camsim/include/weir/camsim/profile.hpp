@@ -1,7 +1,7 @@
 // Profile: what a camera's stream looks like, before it is encoded.
 //
-// Written everywhere (flags, configuration, control endpoint) as "codec=h265,fps=15,keyframe_s=0.5"; what is not named
-// keeps its default. Plain value; any thread.
+// Written everywhere (flags, configuration, control endpoint) as "codec=h265,fps=15,keyframe_s=0.5"; a field that is
+// not named has its default. Plain value; any thread.
 #pragma once
 
 #include "weir/base/json.hpp"

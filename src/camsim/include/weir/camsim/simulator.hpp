@@ -16,7 +16,7 @@ class Simulator {
   ~Simulator();
   Simulator(const Simulator&) = delete;
 
-  // With its cameras; all of it or nothing.
+  // Adds a recorder with its cameras; where one of them fails, nothing is added.
   Status add_recorder(const RecorderSpec& spec);
   Status add_camera(const std::string& recorder, const CameraSpec& spec);
   Status set_camera_fault(const std::string& camera, const CameraFault& fault);

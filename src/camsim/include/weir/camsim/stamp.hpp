@@ -1,5 +1,5 @@
-// Stamp: a frame's number and time, painted into its pixels, so that latency, gaps and duplicates can be measured by
-// whoever looks at the decoded picture.
+// Stamp: a frame's number and time, painted into its pixels, so that latency, gaps and duplicates can be measured in
+// the decoded picture.
 //
 // Layout: 44 cells of 8x8 pixels in the top-left corner, in two rows of 22 (176x16 pixels); white (luma 235) is 1,
 // black (16) is 0. Read left to right, first row first, most significant bit first:

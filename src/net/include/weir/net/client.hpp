@@ -2,14 +2,14 @@
 //
 // It sticks to the address that answers and goes on to the next one, on new connections, when a request or a stream
 // fails there, or is answered with a server's error or with what `usable` refuses; asking again is the caller's part.
-// While the resolver fails or is silent, a name means what it meant before.
-// A request has one deadline that covers resolving, connecting, writing and reading; past it the connection is closed
-// and the answer is an `unavailable` error. A kept connection that the server had closed in the meantime is retried
-// once on a new one, but only when no byte of an answer had come and the request is idempotent or marked `replayable`
-// (lease calls carry keys). Answers are bounded. An address with https:// is asked over TLS, with the same deadlines; its
-// certificate is always checked. Loop thread only.
-// A request with `write_by` is for those who may speak only until then: the time is looked at after everything that can
-// block and right before each handing-over of bytes; past it the error's reason is "deadline_passed".
+// While the resolver fails or is silent, a name means what it meant before. A request has one deadline that covers
+// resolving, connecting, writing and reading; past it the connection is closed and the answer is an `unavailable`
+// error. A kept connection that the server had closed in the meantime is retried once on a new one, but only when no
+// byte of an answer had come and the request is idempotent or marked `replayable` (lease calls carry keys). Answers
+// are bounded. An address with https:// is asked over TLS, with the same deadlines; its certificate is always
+// checked. Loop thread only. A request with `write_by` is for publishers, which may publish only until then: the time
+// is looked at after everything that can block and right before each handing-over of bytes; past it the error's
+// reason is "deadline_passed".
 #pragma once
 
 #include "weir/base/clock.hpp"
@@ -33,15 +33,15 @@ struct ClientRequest {
   bool replayable = false;
   std::optional<Instant> write_by = {};
   std::vector<std::pair<std::string, std::string>> headers = {};
-  // Whether an answer is the service's word; where it is not, its address is left as after a failure. Of a stream, only
-  // the head is known then.
+  // Whether an answer is really the service's; where it is not, the client leaves that address as after a failure. Of
+  // a stream, only the head is known then.
   std::function<bool(const ClientResponse&)> usable = {};
 };
 
 struct ClientOptions {
   size_t answer_bytes_max = 64 << 20;
-  // For publishers: what the kernel still holds when the connection is closed, or the process dies, is thrown away
-  // instead of sent later, and it holds little.
+  // For publishers: bytes that the kernel still holds when the connection is closed, or when the process dies, are
+  // thrown away instead of sent later; and the kernel's buffer is small.
   bool forget_unsent = false;
   std::string ca_file = {};  // authorities (PEM) that are believed besides the system's, for https
 };
@@ -77,8 +77,8 @@ class HttpClient {
 
 // The error of a Weir server's answer: its code, message and details, or a plain one where the body is something else.
 Error response_error(const ClientResponse& response);
-// A refusal that leaves open what the service would have said: 401, 403 and 404, which another address may not share,
-// and whatever is not in a Weir server's words.
+// Whether a refusal says nothing about the matter itself: 401, 403 and 404, where another address may answer
+// otherwise, and every answer that does not come from a Weir server.
 bool says_nothing(const ClientResponse& refusal);
 
 }  // namespace weir::net

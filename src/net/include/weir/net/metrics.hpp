@@ -40,8 +40,8 @@ class Metrics {
   // Buckets in ascending order; the same for every label set of a name.
   Histogram& histogram(const std::string& name, const std::string& help, const std::vector<double>& buckets,
                        const Labels& labels = {});
-  // What has this label is not shown any more, until an instrument with it is asked for again: a camera that is gone
-  // must not look like one that is down. Its instruments stay valid and go on where they were.
+  // Instruments with this label are not shown any more, until an instrument with it is asked for again: a camera that
+  // is gone must not look like one that is down. Its instruments stay valid and go on where they were.
   void retire(const std::string& label, const std::string& value);
   // process_cpu_seconds_total, process_resident_memory_bytes, process_open_fds, process_start_time_seconds: read when
   // the text is made.

@@ -26,7 +26,7 @@ struct ServerLimits {
   friend bool operator==(const ServerLimits&, const ServerLimits&) = default;
 };
 
-// Told about every finished request. `pattern` is "" where no route matched.
+// What the observer is told about every finished request. `pattern` is "" where no route matched.
 struct Finished {
   Method method;
   std::string_view pattern;

@@ -46,6 +46,9 @@ class TokenKey {
   Secret key_;
 };
 
+// "Bearer x" → "x"; the scheme in any case; nothing when the header is absent or of another scheme.
+std::optional<std::string_view> credential_of(std::string_view authorization, std::string_view scheme);
+
 std::string base64url(std::string_view bytes);
 std::optional<std::string> from_base64url(std::string_view text);
 std::string sha256_hex(std::string_view bytes);

@@ -1,13 +1,16 @@
-// ControlPlane: the control plane as a runner asks it.
+// ControlPlane: the control plane as a runner asks it. (control_plane::ControlPlane is another thing: the server
+// itself.)
 //
-// An error of class `unavailable` or `unauthorized` means that nothing is known; only a typed answer says anything about
-// a lease (rule 4). Implementations know several addresses and try the next one after a failure. Loop thread only.
+// An error of class `unavailable` or `unauthorized` means that nothing is known; only a typed answer says anything
+// about a lease ("Lost is only a typed answer" in docs/lease-protocol.md). Implementations know several addresses and
+// try the next one after a failure. Loop thread only.
 #pragma once
 
 #include "weir/base/secret.hpp"
-#include "weir/ports/catalog.hpp"
+#include "weir/ports/cameras.hpp"
 #include "weir/ports/lease_store.hpp"
 #include "weir/ports/pictures.hpp"
+#include "weir/ports/runners.hpp"
 
 namespace weir {
 
@@ -20,7 +23,7 @@ struct RunnerFlags {
 
 struct Registration {
   RunnerFlags flags;
-  Secret will;  // what this boot's last will is signed with
+  Secret will;  // the secret by which the runner's parent proves its right to this boot's last will
 };
 
 // A camera as a runner sees it.
@@ -32,7 +35,7 @@ struct DesiredCamera {
 
 struct DesiredCameras {
   std::vector<DesiredCamera> readable;
-  std::set<CameraId> unreadable = {};  // there too, in words of another version
+  std::set<CameraId> unreadable = {};  // enabled cameras whose configuration this version of Weir cannot read
 };
 
 struct DesiredFilter {
@@ -40,7 +43,7 @@ struct DesiredFilter {
   SiteId site = {};
 };
 
-// Who has a camera.
+// Which runner holds a camera.
 struct Holding {
   CameraId camera;
   RunnerId runner;
@@ -54,29 +57,27 @@ struct LentToken {
 
 class ControlPlane {
  public:
-  template <class T>
-  using Async = boost::asio::awaitable<Result<T>>;
   virtual ~ControlPlane() = default;
 
   virtual Async<Registration> register_runner(Runner runner) = 0;
   virtual Async<RunnerFlags> heartbeat(RunnerId runner, boost::json::object body) = 0;
-  // All enabled cameras that leases are for.
+  // All enabled cameras that are processed by leases.
   virtual Async<DesiredCameras> desired(DesiredFilter filter) = 0;
-  // All leases that are held, everybody's.
+  // All leases that are held, by any runner.
   virtual Async<std::vector<Holding>> held() = 0;
-  // Everybody's, held or not: who has or had each camera (`owner`, `version`, `grant`, `previous`, `released`), and
-  // whether it is there to be had (`assignable`).
+  // All leases, held or not: who has or had each camera (`owner`, `version`, `grant`, `previous`, `released`), and
+  // whether a runner may take it (`assignable`).
   virtual Async<std::vector<lease::LeaseRow>> leases() = 0;
   virtual Async<std::vector<lease::Answer>> apply(lease::Batch batch) = 0;
   virtual Async<BudgetAnswer> consume(SiteId site, BudgetUse use) = 0;
-  // The tokens that are there.
+  // How many tokens the site's budget holds now.
   virtual Async<double> budget(SiteId site) = 0;
-  // For this boot's workers.
+  // A token with which this boot's workers publish.
   virtual Async<LentToken> worker_token(BootId boot) = 0;
-  // For the runner's own events and what it listens to.
+  // The token with which the runner publishes its own events and subscribes.
   virtual Async<Secret> runner_token() = 0;
   virtual Async<Nothing> report_crash(CameraId camera, lease::Owner by) = 0;
-  // The picture that somebody asked this runner for.
+  // Delivers the picture that the control plane asked this runner for.
   virtual Async<Nothing> send_picture(CameraId camera, RunnerId by, SnapshotPicture picture) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Detector: what is in the picture.
+// Detector: finds what is in a picture.
 //
 // A detector belongs to one inference thread. Creating one loads its library and its model, which may take seconds and
 // fail with MODEL_ERROR and a sentence that names the file. Boxes are in pixels of the whole picture, also where only a
@@ -16,13 +16,13 @@ namespace weir {
 struct Look {
   PicturePtr picture;
   Region region;         // the part of the picture to look at; an empty one means the whole picture
-  double min_score = 0;  // less certain ones need not be reported
+  double min_score = 0;  // detections that are less certain need not be reported
 };
 
 class Detector {
  public:
   virtual ~Detector() = default;
-  // How many pictures one call may take with a gain.
+  // Up to how many pictures one call is faster than a call for each.
   virtual size_t batch_max() const { return 1; }
   virtual Result<std::vector<std::vector<Detection>>> detect(std::span<const Look> looks) = 0;
 };

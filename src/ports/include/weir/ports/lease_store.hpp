@@ -1,4 +1,4 @@
-// LeaseStore: the one authority on who owns which camera. See docs/architecture.md and the lease protocol.
+// LeaseStore: the one authority on who owns which camera, and which other subject of a lease. See docs/architecture.md and docs/lease-protocol.md.
 //
 // Every method is one atomic, durable step. Answers of a batch stand in the order of its asks. An error of class
 // `unavailable` means that nothing is known: the step may or may not have been taken. Loop thread only; completions
@@ -37,7 +37,8 @@ struct LeaseFilter {
   RunnerId runner = {};
   BootId boot = {};
   bool only_held = false;
-  CameraId after = {};
+  lease::Kind kind = lease::Kind::camera;
+  SubjectId after = {};
   int limit = 100;
 };
 
@@ -65,9 +66,10 @@ class LeaseStore {
   virtual boost::asio::awaitable<Result<std::vector<lease::Answer>>> apply(lease::Batch batch) = 0;
   // Moves lease time on; called about every kTickEvery by each control plane.
   virtual boost::asio::awaitable<Result<TickReport>> tick() = 0;
-  virtual boost::asio::awaitable<Result<LeaseView>> revoke(CameraId camera, TenantId tenant) = 0;
-  // The last will: releases every lease of the boot and refuses the boot everything from now on. What was released, as
-  // it is now; asked again, what of that nobody has taken since. A runner of this boot no longer counts as live.
+  virtual boost::asio::awaitable<Result<LeaseView>> revoke(SubjectId subject, TenantId tenant) = 0;
+  // The last will: releases every lease of the boot and refuses the boot everything from now on. Answers the rows
+  // that it released; asked again, those of them that nobody has taken since. A runner of this boot no longer counts
+  // as live.
   virtual boost::asio::awaitable<Result<std::vector<lease::LeaseRow>>> release_all(lease::Owner owner,
                                                                                    std::string will_sha256) = 0;
   // Leases that have run out and that others may take now, each expiry once, whichever control plane asks. At most
@@ -75,7 +77,7 @@ class LeaseStore {
   // looks that often, not more often.
   virtual boost::asio::awaitable<Result<std::vector<lease::LeaseRow>>> take_expired(int most) = 0;
   virtual boost::asio::awaitable<Result<std::vector<LeaseView>>> list(LeaseFilter filter) = 0;
-  virtual boost::asio::awaitable<Result<LeaseView>> show(CameraId camera, TenantId tenant) = 0;
+  virtual boost::asio::awaitable<Result<LeaseView>> show(SubjectId subject, TenantId tenant) = 0;
   // Takes one token of the site. With `use`, at most once for that grant.
   virtual boost::asio::awaitable<Result<BudgetAnswer>> consume(SiteId site, TenantId tenant,
                                                                std::optional<BudgetUse> use) = 0;

@@ -1,7 +1,7 @@
 // CopyInput and CopyOutput: the two ends of a stream that is forwarded as it is, packet by packet, never decoded.
 //
 // Everything blocks, every call has a bound, and `interrupt` (any thread) ends a blocked call within 200 ms, name
-// resolution aside. Failures are those of forward::failure. An object is one connection: whoever wants another one makes
+// resolution aside. Failures are those of forward::failure. An object is one connection: another connection needs
 // another object. Everything but `interrupt` and `reset` belongs to one thread at a time.
 #pragma once
 
@@ -61,19 +61,20 @@ class CopyOutput {
   virtual ~CopyOutput() = default;
   // Connects until the destination has agreed to be sent the stream.
   virtual Status open(const CopyFormat& format) = 0;
-  // Whether a packet of so many bytes can be written without waiting for the destination, or for long.
+  // Whether a packet of so many bytes can be written without a long wait for the destination.
   virtual bool has_room(size_t bytes) = 0;
   // Fails where nothing was acknowledged for too long, also while it waits.
   virtual Status write(CopyPacket& packet, const forward::Stamp& stamp) = 0;
   // Between `true` and `false` packets are gathered on their way; the last one is not held up.
   virtual void gather(bool on) = 0;
-  // What the destination's machine has acknowledged; fails as `write` does. For moments without a packet.
+  // What the destination's machine has acknowledged; fails as `write` does. To be called while there is no packet to
+  // write.
   virtual Result<forward::Flow::State> look() = 0;
   virtual std::uint64_t media_bytes() const = 0;
-  // Says goodbye, within a moment.
+  // Ends the stream in good order, within a short bound.
   virtual void close() = 0;
   virtual void interrupt() = 0;
-  // Ends the connection without a goodbye, and what the kernel has not sent yet with it. Any thread.
+  // Ends the connection at once; what the kernel has not sent yet is thrown away. Any thread.
   virtual void reset() = 0;
 };
 

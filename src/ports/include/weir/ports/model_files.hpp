@@ -1,14 +1,12 @@
-// ModelFiles: where the parts of a detector lie, and the careful ways to open them.
+// ModelFiles: where the parts of a detector lie, and how a part that is missing or damaged is told.
 //
-// A model comes from outside and may be anything. What its library would not survive is tried in a child process first,
-// so that a damaged file costs its cameras their detector and nobody else anything. All failures are MODEL_ERRORs whose
-// sentence names the file. Everything blocks; any thread.
+// A model comes from outside and may be anything. All failures are MODEL_ERRORs whose sentence names the file.
+// Plain values and pure functions; any thread.
 #pragma once
 
 #include "weir/base/result.hpp"
 
-#include <chrono>
-#include <functional>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,20 +18,17 @@ struct ModelFiles {
   std::string model = {};
   std::string labels = {};  // one label a line; "" those of the model
 };
+inline constexpr std::uintmax_t kModelBytesMax = 1 << 30, kLabelsBytesMax = 1 << 20;
 
 Error model_failure(std::string sentence);
+// What went wrong with a file or a library, as a failure of the model that needs it.
+template <class T>
+Result<T> for_model(Result<T> got) {
+  if (got) return got;
+  return model_failure(got.error().message);
+}
 
-// Loads a shared library for the rest of the process's life: inference libraries do not survive being unloaded.
-Result<void*> load_library(const std::string& path);
-Result<void*> find_symbol(void* library, const char* name);
-
-Result<std::string> read_model(const std::string& path);
-Result<std::vector<std::string>> read_labels(const std::string& path);
 // One label a line; the white space around it and lines at the end that are empty do not count.
 std::vector<std::string> split_labels(std::string_view text);
-
-// Runs `work` in a child process. An error where it crashes, does not end within `limit`, or answers an error itself,
-// whose sentence is then this one's.
-Status try_in_child(const std::string& file, std::chrono::milliseconds limit, const std::function<Status()>& work);
 
 }  // namespace weir

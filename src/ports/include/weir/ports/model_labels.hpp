@@ -1,8 +1,8 @@
 // ModelLabels: what the detections of a model can be called.
 //
-// The control plane has no model, so a runner tells it what its own can say, when it registers. A label that cannot
-// stand in a camera's `allow_labels` is not told: it is too long, or holds what a label must not.
-// Plain values and functions; any thread.
+// The control plane has no model, so a runner that registers lists the labels of its own models. It leaves out a
+// label that cannot stand in a camera's `allow_labels` because it is too long or holds what a label must not. Plain
+// values and functions; any thread.
 #pragma once
 
 #include "weir/base/json.hpp"

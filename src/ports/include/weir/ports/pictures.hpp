@@ -1,16 +1,13 @@
-// Pictures: a camera's picture on its way from the runner that holds the camera to whoever asked for it.
+// Pictures: a camera's picture on its way from the runner that holds the camera to the client that asked for it.
 //
-// The control plane that was asked may be another one than the runner talks to; what they share is the store. A picture
-// is no record: it is forgotten a few seconds after it was put there, when the next one comes. Two control planes may
-// ask for the same camera at once, and neither takes the other's answer away.
-// Loop thread only.
+// The control plane that was asked may be another one than the runner talks to; what they share is the store. A
+// picture is not kept as a record: the store forgets it when the next one comes, a few seconds later or more. Two
+// control planes may ask for the same camera at once, and neither takes the other's answer away. Loop thread only.
 #pragma once
 
 #include "weir/base/ids.hpp"
-#include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
-
-#include <boost/asio/awaitable.hpp>
+#include "weir/ports/async.hpp"
 
 #include <deque>
 #include <optional>
@@ -19,19 +16,17 @@
 namespace weir {
 
 struct SnapshotPicture {
-  std::string request;            // the question that it answers
+  std::string request;            // the id of the request that it answers
   std::string jpeg = {};          // base64url; empty: the runner has no picture of this camera
   std::string captured_at = {};   // as the runner says
 };
 
 class Pictures {
  public:
-  template <class T>
-  using Async = boost::asio::awaitable<Result<T>>;
   virtual ~Pictures() = default;
 
   virtual Async<Nothing> put_picture(CameraId camera, SnapshotPicture picture) = 0;
-  // The answer to this very question, or nothing yet.
+  // The answer to this very request, or nothing yet.
   virtual Async<std::optional<SnapshotPicture>> find_picture(CameraId camera, std::string request) = 0;
 };
 

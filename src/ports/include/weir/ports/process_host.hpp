@@ -23,7 +23,7 @@ class Child {
   virtual int pid() const = 0;
   // The next line of its standard output; an error when it ends before.
   virtual boost::asio::awaitable<Result<std::string>> read_line() = 0;
-  // Its exit code, or 128 + the signal that ended it.
+  // Returns when the child has ended: its exit code, or 128 + the signal that ended it.
   virtual boost::asio::awaitable<int> wait() = 0;
   virtual bool running() = 0;
   virtual void signal(int number) const = 0;

@@ -1,38 +1,25 @@
-// Spool: what a camera has to say while nobody may or can hear it, kept in order on disk (lease protocol, rule 8).
+// Spool: a camera's events that cannot or may not be published now, kept in order on disk ("Unknown is not lost" in
+// docs/lease-protocol.md).
 //
+// Events lie there unstamped: the version under which each will be published is not known yet.
 // One log per (camera, tenure). A log exists only while something waits in it: the first append makes it, advancing
 // over its last event removes it. Its writer holds a lock while it has it open, so that another process can neither
-// adopt nor drop what somebody still writes; `close` lets go of it and keeps what is there.
+// adopt nor drop a log that is still written; `close` lets go of the lock and keeps the log.
 // Reading is at least once: `peek` shows the oldest events without taking them, `advance` takes them, and after a crash
 // some may be shown again. Bounds are kept by forgetting the oldest events, which is counted. A disk that is full or
 // broken makes `append` answer false and raises `disk_trouble` until it works again; nothing else happens.
 // Blocks on the disk. One thread.
 #pragma once
 
-#include "weir/base/ids.hpp"
 #include "weir/base/result.hpp"
-#include "weir/base/time.hpp"
+#include "weir/event/event.hpp"
 #include "weir/lease/row.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace weir {
-
-enum class EventKind : std::uint8_t { detection, status, error, summary };
-
-// A camera's event before it is stamped with a version.
-struct CameraEvent {
-  EventKind kind = EventKind::detection;
-  std::string topic;
-  std::string routing_key;
-  std::string event_id;
-  std::string payload;  // a JSON object as text, without lease_version
-  WallTime captured{};
-  friend bool operator==(const CameraEvent&, const CameraEvent&) = default;
-};
 
 struct SpoolBacklog {
   std::uint64_t events = 0;
@@ -42,8 +29,8 @@ struct SpoolBacklog {
 // Events that stand one after the other; the first has the number `first`.
 struct SpoolPage {
   std::uint64_t first = 0;
-  std::vector<CameraEvent> events;
-  bool later = false;  // there are some, and this process lacks what it takes to read them now
+  std::vector<event::Event> events;
+  bool later = false;  // events wait, but this process has too few descriptors or too little memory to read them now
 };
 
 struct SpoolContent {
@@ -67,10 +54,10 @@ class Spool {
   virtual ~Spool() = default;
   // Takes over what this camera and tenure left behind; none when nothing waits. `conflict`: its writer is alive.
   virtual Result<SpoolBacklog> open(const CameraId& camera, const lease::Tenure& tenure) = 0;
-  virtual bool append(const CameraId& camera, const lease::Tenure& tenure, const CameraEvent& event) = 0;
-  // The oldest: at least one where any waits, perhaps fewer than there are, otherwise within both limits.
+  virtual bool append(const CameraId& camera, const lease::Tenure& tenure, const event::Event& event) = 0;
+  // The oldest events: at least one where any waits, otherwise as many as both limits allow, perhaps fewer.
   virtual SpoolPage peek(const CameraId& camera, const lease::Tenure& tenure, size_t events_max, size_t bytes_max) = 0;
-  // Everything below number `to` is done with.
+  // Takes the events below number `to` out of the log.
   virtual void advance(const CameraId& camera, const lease::Tenure& tenure, std::uint64_t to) = 0;
   virtual void close(const CameraId& camera, const lease::Tenure& tenure) = 0;
   // On return what was appended survives a power failure. Does nothing where nothing is new.
@@ -80,7 +67,7 @@ class Spool {
   // How many events were dropped; those of living writers stay.
   virtual std::uint64_t drop(const CameraId& camera, const lease::Tenure& tenure) = 0;
   virtual std::uint64_t drop_others(const CameraId& camera, const lease::Tenure& keep) = 0;
-  // Everybody's; takes no lock: whoever looks is in no writer's way.
+  // The logs of all workers on this disk; takes no lock, so that no writer has to wait.
   virtual std::vector<SpoolContent> list() const = 0;
   virtual SpoolCounts counts() const = 0;
 };

@@ -1,8 +1,9 @@
 // VideoSource: a camera's stream as a thread reads it: packets first, pictures only where somebody wants them.
 //
 // Everything blocks, every call has a bound, and `interrupt` (any thread) ends a blocked call within 200 ms, name
-// resolution aside; that call and all later ones answer with the reason "interrupted". A Packet is one coded picture; a Picture is one decoded picture whose planes are shared with the
-// decoder and never change. Packets and Pictures may go to other threads; a source belongs to its camera's thread.
+// resolution aside; that call and all later ones answer with the reason "interrupted". A Packet is one coded picture;
+// a Picture is one decoded picture whose planes are shared with the decoder and never change. Packets and Pictures
+// may go to other threads; a source belongs to its camera's thread.
 #pragma once
 
 #include "weir/base/result.hpp"

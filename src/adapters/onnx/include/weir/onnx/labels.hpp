@@ -1,7 +1,7 @@
 // What the classes of a .onnx model are called: as the given file says, else the model's own list of names.
 //
 // The list is found without ONNX Runtime, which would take seconds to open a large model. A model without names is an
-// error here, also where the detector would take COCO's: how many classes it has is known only once it ran.
+// error here, also where the detector would take COCO's: how many classes a model has is known only once it ran.
 // Reads a file; any thread.
 #pragma once
 

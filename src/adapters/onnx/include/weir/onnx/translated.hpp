@@ -1,9 +1,9 @@
 // The detector `tflite` on ONNX Runtime: a quantised .tflite model of the SSD family, such as EfficientDet-Lite, which
 // that library runs on x86-64 more than twice as fast as TensorFlow Lite does, once it is said in ONNX (translate.hpp).
 //
-// The looked-at region is stretched into the model's picture. Whatever is not known here, a model, a library, another
-// processor, is an error, and the caller does without. Detectors of the same model share its weights.
-// A detector, and a TranslatedRun, belongs to its inference thread.
+// The looked-at region is stretched into the model's picture. An unknown model or library, or another processor, is
+// an error, and the caller uses TensorFlow Lite instead. Detectors of the same model share its weights. A detector,
+// and a TranslatedRun, belongs to its inference thread.
 #pragma once
 
 #include "weir/ports/detector.hpp"

@@ -1,7 +1,7 @@
-// Posix processes: ProcessHost on posix_spawn and pidfds. Loop thread only.
+// Posix processes: ProcessHost and LastingHost on posix_spawn and pidfds. Loop thread only.
 #pragma once
 
-#include "weir/ports/process_host.hpp"
+#include "weir/ports/lasting_process.hpp"
 
 #include <boost/asio/io_context.hpp>
 
@@ -13,10 +13,15 @@ std::string helper_path(std::string_view name);
 // more the kernel's link to the one that runs.
 std::string self_path();
 
-class PosixHost final : public ProcessHost {
+// The process that has this number now.
+Result<ProcessMark> mark_of(int pid);
+
+class PosixHost final : public ProcessHost, public LastingHost {
  public:
   explicit PosixHost(boost::asio::io_context& io) : io_(io) {}
   Result<std::unique_ptr<Child>> start(const Program& program) override;
+  Result<ProcessMark> start_lasting(const Program& program, const std::string& output) override;
+  Result<std::unique_ptr<ProcessWatch>> watch(const ProcessMark& mark) override;
 
  private:
   boost::asio::io_context& io_;

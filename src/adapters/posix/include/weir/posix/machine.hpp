@@ -37,8 +37,8 @@ struct MachineFacts {
 };
 MachineFacts machine_facts();
 
-// As many open files as the system allows, which most start a program with few of: each connection is one, and each
-// segment of a spool. Children inherit it. Returns how many that are.
+// Raises the limit of open files to what the system allows, because most programs are started with a low one: each
+// connection is an open file, and each segment of a spool. Children inherit the limit. Returns the new limit.
 size_t raise_descriptor_limit();
 
 }  // namespace weir::posix

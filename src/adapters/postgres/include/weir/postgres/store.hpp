@@ -25,7 +25,7 @@ struct Config {
   LeaseLimits limits = {};
 };
 
-class PostgresStore final : public LeaseStore, public Catalog, public EventLog, public Keys, public Pictures {
+class PostgresStore final : public LeaseStore, public EventLog, public Keys, public Pictures {
  public:
   // Also succeeds while the server is away: calls then answer `unavailable` until it is back. Fails on a URL that
   // cannot be read and on a schema of a newer Weir.
@@ -33,8 +33,7 @@ class PostgresStore final : public LeaseStore, public Catalog, public EventLog, 
   ~PostgresStore() override;
   PostgresStore(const PostgresStore&) = delete;
 
-  template <class T>
-  using Async = boost::asio::awaitable<Result<T>>;
+  Catalog& catalog();  // lives as long as the store
 
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override;
   Async<TickReport> tick() override;
@@ -45,32 +44,8 @@ class PostgresStore final : public LeaseStore, public Catalog, public EventLog, 
   Async<LeaseView> show(CameraId camera, TenantId tenant) override;
   Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
 
-  Async<Nothing> ping() override;
-  Async<Tenant> add_tenant(Tenant tenant) override;
-  Async<std::vector<Tenant>> list_tenants(TenantId only, TenantId after, int limit) override;
-  Async<Nothing> remove_tenant(TenantId id) override;
-  Async<Site> add_site(Site site) override;
-  Async<std::vector<Site>> list_sites(TenantId tenant, SiteId after, int limit) override;
-  Async<Site> show_site(SiteId id, TenantId tenant) override;
-  Async<int> count_cameras(SiteId id, TenantId tenant) override;
-  Async<Nothing> remove_site(SiteId id, TenantId tenant) override;
-  Async<Site> set_budget(SiteId id, TenantId tenant, double capacity, double refill_per_min,
-                         std::optional<double> tokens) override;
-  Async<CameraRecord> add_camera(camera::Config config) override;
-  Async<std::vector<CameraRecord>> list_cameras(CameraFilter filter) override;
-  Async<CameraRecord> show_camera(CameraId id, TenantId tenant) override;
-  Async<CameraRecord> edit_camera(CameraId id, TenantId tenant, CameraEdit change) override;
-  Async<Nothing> remove_camera(CameraId id, TenantId tenant) override;
-  Async<int> count_crash(CameraId id, TenantId tenant) override;
-  Async<Runner> register_runner(Runner runner, std::string will_sha256, TenantId tenant) override;
-  Async<RunnerOrders> heartbeat(RunnerId id, TenantId tenant, boost::json::object body, int streams_owned) override;
-  Async<std::vector<Runner>> list_runners(TenantId tenant, RunnerId after, int limit) override;
-  Async<Runner> show_runner(RunnerId id, TenantId tenant) override;
-  Async<Runner> change_runner(RunnerId id, TenantId tenant, RunnerChange change) override;
-  Async<Nothing> remove_runner(RunnerId id, TenantId tenant) override;
-
-  Async<std::vector<Confirmation>> append(std::vector<OutgoingEvent> events, EventSpeaker speaker) override;
-  Async<Nothing> announce(std::vector<Announcement> announcements) override;
+  Async<std::vector<Confirmation>> append(std::vector<event::Event> events, EventSpeaker speaker) override;
+  Async<Nothing> announce(std::vector<event::Event> announcements) override;
   Async<EventPage> read(std::int64_t after, int limit) override;
   Async<EventPlace> newest() override;
   Async<std::int64_t> trim(EventRetention retention, int most) override;
@@ -88,8 +63,10 @@ class PostgresStore final : public LeaseStore, public Catalog, public EventLog, 
 
  private:
   struct State;
+  class CatalogPort;
   explicit PostgresStore(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+  std::unique_ptr<CatalogPort> catalog_;
 };
 
 }  // namespace weir::postgres

@@ -1,7 +1,7 @@
 // Copies of the embedded store: reading one beside its control plane, writing one into a file, replacing one.
 //
 // `read_store` looks at one moment of the file and holds nobody up: in write-ahead mode the writer never waits for a
-// reader. Whoever changes a store claims it first, with the lock that a control plane holds while it runs.
+// reader. A command that changes a store claims it first, with the lock that a control plane holds while it runs.
 // The functions block; any thread. A ClaimedFile belongs to one thread.
 #pragma once
 

@@ -39,6 +39,9 @@ class Core {
   // Moves lease time on; needs no transaction. True if a hold was opened.
   bool tick();
   const lease::StoreState& state() const { return state_; }
+  // For statements that need nothing else of it.
+  Db& db() { return *db_; }
+  LeaseTime now() const;
 
   std::vector<lease::Answer> apply(const lease::Batch& batch);
   Result<LeaseView> revoke(const CameraId& camera, const TenantId& tenant);
@@ -46,13 +49,9 @@ class Core {
   std::vector<lease::LeaseRow> take_expired(int most);
   Result<BudgetAnswer> consume(const SiteId& site, const TenantId& tenant, const std::optional<BudgetUse>& use);
 
-  std::vector<Confirmation> append(const std::vector<OutgoingEvent>& events, const EventSpeaker& speaker);
-  void announce(const std::vector<Announcement>& announcements);
+  std::vector<Confirmation> append(const std::vector<event::Event>& events, const EventSpeaker& speaker);
+  void announce(const std::vector<event::Event>& announcements);
   std::int64_t trim(const EventRetention& retention, int most);
-
-  Result<ApiKey> add_key(ApiKey key, const std::string& secret_sha256);
-  Result<Nothing> revoke_key(const KeyId& id, const TenantId& tenant);
-  Result<ApiKey> find_key(const std::string& secret_sha256);
 
   Result<Tenant> add_tenant(Tenant tenant);
   Result<Nothing> remove_tenant(const TenantId& id);
@@ -61,7 +60,7 @@ class Core {
   Result<Site> set_budget(const SiteId& id, const TenantId& tenant, double capacity, double refill_per_min,
                           std::optional<double> tokens);
   Result<CameraRecord> add_camera(const camera::Config& config);
-  Result<CameraRecord> edit_camera(const CameraId& id, const TenantId& tenant, const Catalog::CameraEdit& change);
+  Result<CameraRecord> edit_camera(const CameraId& id, const TenantId& tenant, const Cameras::CameraEdit& change);
   Result<Nothing> remove_camera(const CameraId& id, const TenantId& tenant);
   Result<int> count_crash(const CameraId& id, const TenantId& tenant);
   Result<Runner> register_runner(Runner runner, const std::string& will_sha256, const TenantId& tenant = {});
@@ -77,10 +76,9 @@ class Core {
  private:
   class SqlRows;
   lease::Version draw();
-  LeaseTime now() const;
   void set_assignable(const camera::Config& config, bool assignable);
-  bool store_event(const TenantId& tenant, std::string_view topic, const std::string& routing_key,
-                   const std::string& event_id, const std::string& payload);
+  // False: the log has it already.
+  bool store_event(const event::Event& event, const TenantId& tenant);
   bool knows_event(const std::string& event_id);
 
   const LeaseLimits limits_;
@@ -114,6 +112,8 @@ class Core::Reader {
   std::vector<Runner> list_runners(const TenantId& tenant, const RunnerId& after, int limit, LeaseTime now,
                                    Duration live);
   Result<Runner> show_runner(const RunnerId& id, const TenantId& tenant, LeaseTime now, Duration live);
+  std::vector<StreamRecord> list_streams(const TenantId& tenant, const SubjectId& after, int limit, LeaseTime now);
+  Result<StreamRecord> show_stream(const SubjectId& id, const TenantId& tenant, LeaseTime now);
 
  private:
   std::shared_ptr<Db> db_;

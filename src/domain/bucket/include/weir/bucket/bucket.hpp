@@ -1,7 +1,8 @@
 // Bucket: how many first connections to a site may start now, so that a recorder is never stormed.
 //
-// Tokens come back continuously at `refill_per_min`, computed from the time that passed when somebody asks; a minute's
-// worth is never released at once. Time is lease time: an outage or a clock that was set refills nothing. Plain value.
+// Tokens come back continuously at `refill_per_min`, computed from the time that has passed since the last request; a
+// minute's worth is never released at once. Time is lease time: neither an outage nor a clock that somebody sets
+// refills the bucket. Plain value.
 #pragma once
 
 #include "weir/base/time.hpp"

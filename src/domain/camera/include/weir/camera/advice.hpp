@@ -1,11 +1,10 @@
 // Advice: what in a camera's configuration is well-formed and still surely a mistake.
 //
-// Such a configuration is accepted, because what speaks against it may be learnt later than the configuration: the size
-// of the picture when the camera first streams, the labels of a model when a runner that has it registers. Each warning
-// says what is wrong, with the numbers, and what to write instead; it is there until the configuration is mended. What
-// is not known is held against nobody. The work grows with the number of points and labels alone: the control plane
-// advises on every camera of a list.
-// Pure functions; any thread.
+// Such a configuration is accepted, because Weir may learn what is wrong with it only later: the size of the picture
+// when the camera first streams, the labels of a model when a runner that has it registers. Each warning says what is
+// wrong, with the numbers, and what to write instead; it is shown until the configuration is mended. Advice does not
+// warn of what it does not know. The work grows with the number of points and labels alone: the control plane advises
+// on every camera of a list. Pure functions; any thread.
 #pragma once
 
 #include "weir/camera/config.hpp"
@@ -32,8 +31,8 @@ std::vector<Warning> advise(const Config& config, const Facts& facts);
 // On one zone of this camera; fields are named as in the zone's own body: "polygon".
 std::vector<Warning> advise_on(const Zone& zone, const Config& config, const Facts& facts);
 
-// The label that was probably meant: the same but for case, else one with at most two slips of the pen (one where it
-// is short). "" where none is near.
+// The label that was probably meant: the same but for case, else one that differs in at most two letters (in one
+// where the label is short). "" where none is near.
 std::string nearest_label(const std::string& wrong, const std::vector<std::string>& labels);
 
 }  // namespace weir::camera

@@ -1,8 +1,8 @@
 // Config: everything a person can say about one camera, validated completely.
 //
-// What is not said keeps its default. A wrong value is reported with its path and what is allowed; the value itself is
-// never repeated, because a URL may hold a password. The JSON form is the API's and the store's.
-// Plain values and pure functions; any thread.
+// A field that is left out has its default. A wrong value is reported with its path and what is allowed; the value
+// itself is never repeated, because a URL may hold a password. The JSON form is the API's and the store's. Plain
+// values and pure functions; any thread.
 #pragma once
 
 #include "weir/base/ids.hpp"
@@ -106,7 +106,8 @@ enum class Credentials { shown, redacted };
 
 Result<Zone> read_zone(const json::value& v);
 json::object write_zone(const Zone& zone);
-// Reads and validates completely. Unknown fields are rejected, unless they come from whoever may be newer than this.
+// Reads and validates completely. Unknown fields are rejected, unless `unknown` allows them because the writer may be
+// a newer version of Weir.
 Result<Config> read_config(const json::value& v, json::Unknown unknown = json::Unknown::reject);
 json::object write_config(const Config& config, Credentials credentials);
 // What only several fields together can get wrong: zone ids that repeat, zones or a crop outside the frame, too many

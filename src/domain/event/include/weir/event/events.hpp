@@ -1,19 +1,17 @@
-// The events that cameras and runners give rise to, and their JSON: the names and types that consumers rely on.
+// What cameras and runners tell: the contents of their events, and how each becomes an Event with its JSON.
 //
-// Written straight into text, because a control plane carries thousands of them a second: conf with 4 decimals, boxes
-// with 1, seconds with 4, times in UTC with milliseconds. Whatever the strings hold, the text is valid JSON on one line.
-// An event's `lease_version` is not known when it is made; `stamped` adds it at the last moment, and the `event_id`
-// does not depend on it. Plain values and functions; any thread.
+// The names and types in the JSON are what consumers rely on. It is written straight into text, because a control plane
+// carries thousands of events a second: conf with 4 decimals, boxes with 1, seconds with 4, times in UTC with
+// milliseconds. Whatever the strings hold, the text is valid JSON on one line. Plain values and functions; any thread.
 #pragma once
 
-#include "weir/base/ids.hpp"
-#include "weir/base/time.hpp"
+#include "weir/event/event.hpp"
+#include "weir/event/routing.hpp"
 
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace weir::event {
@@ -30,9 +28,7 @@ struct DetectionEvent {
   WallTime ts;
   RunnerId runner;
   std::string shard_id;
-  TenantId tenant;
-  SiteId site;
-  CameraId camera;
+  Place place;
   std::int64_t frame_id = 0;
   double fps = 0;
   std::vector<SeenObject> detections = {};
@@ -41,13 +37,14 @@ struct DetectionEvent {
 };
 
 enum class StreamState { connecting, streaming, disconnected };
+std::string_view to_string(StreamState state);
 
-// An edge, or with the last frame's time and age the periodic summary.
+// A change of the stream's state; with the last frame's time and age, the periodic summary.
 struct StreamStatus {
   std::string event_id;
   WallTime ts;
   StreamState state = StreamState::connecting;
-  CameraId camera;
+  Place place;
   RunnerId runner;
   std::string shard_id;
   std::optional<double> fps = {};
@@ -55,13 +52,13 @@ struct StreamStatus {
   std::optional<double> last_frame_age_s = {};
   std::optional<std::array<int, 2>> size = {};  // width and height of the main stream's picture
   std::optional<double> looked_fps = {}, wanted_fps = {};  // how often it is looked at, and should be
-  std::string code = {}, detail = {};  // it streams, but MODEL_ERROR: nobody looks at it; OVERLOADED: too seldom
+  std::string code = {}, detail = {};  // it streams, but no detector looks (MODEL_ERROR) or too seldom (OVERLOADED)
 };
 
 struct StreamErrorEvent {
   std::string event_id;
   WallTime ts;
-  CameraId camera;
+  Place place;
   RunnerId runner;
   std::string code;    // RTSP_AUTH_FAILED …
   std::string detail;  // never a URL or a credential
@@ -78,16 +75,9 @@ struct RunnerHeartbeat {
   double mem_mb = 0;
 };
 
-std::string to_json(const DetectionEvent& event);
-std::string to_json(const StreamStatus& event);
-std::string to_json(const StreamErrorEvent& event);
-std::string to_json(const RunnerHeartbeat& event);
-
-// The payload, a JSON object without a lease_version, with one.
-std::string stamped(std::string payload, std::int64_t lease_version);
-
-// An id that sorts by its time, so that a store's index of recent ids stays small and warm. `random` makes it unique:
-// at least 64 bits as hex.
-std::string make_event_id(WallTime now, std::string_view random);
+Event to_event(const DetectionEvent& said);
+Event to_event(const StreamStatus& said, Kind kind = Kind::status);  // or Kind::summary
+Event to_event(const StreamErrorEvent& said);
+Event to_event(const RunnerHeartbeat& said);
 
 }  // namespace weir::event

@@ -15,7 +15,7 @@ namespace weir::event {
 inline constexpr size_t kKeyBytesMax = 255;
 inline constexpr size_t kWordBytesMax = 72;
 
-// Where a camera stands: the last three words of its keys.
+// Where a camera, or a published stream, stands: the last three words of its keys.
 struct Place {
   TenantId tenant;
   SiteId site;
@@ -29,6 +29,7 @@ std::string status_key(const Place& place);                                 // s
 std::string error_key(const Place& place);                                  // stream.error.…
 std::string lease_key(std::string_view what, const Place& place);           // lease.<what>.…
 std::string camera_key(std::string_view what, const Place& place);          // camera.created|updated|deleted.…
+std::string publication_key(std::string_view what, const Place& place);     // publication.<state>|ordered.…
 std::string heartbeat_key(const RunnerId& runner);                          // runner.heartbeat.<runner>
 
 }  // namespace weir::event

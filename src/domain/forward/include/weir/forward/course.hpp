@@ -1,10 +1,10 @@
 // Course: what a forwarder does next, and when it gives up.
 //
-// The input and the destination are two connections that live and die by themselves: where one is lost, the other is
-// kept. A lost input starts the grace again; when the grace is over, so is the process. A lost destination is tried
-// again, later and later, for ever or for as many retries in a row as the policy allows. A right to send that ran out
-// holds everything still until it is extended, for a while. `next` says what to do, `step` what came of it.
-// Pure; any thread.
+// The input and the destination are two independent connections: where one is lost, the other is kept. A lost input
+// starts the grace again; when the grace is over, the process ends. A lost destination is tried again, later and
+// later, for ever or for as many retries in a row as the policy allows. When the right to send runs out, the
+// forwarder waits a while for its extension and sends nothing. `next` says what to do; `step` is told what came of
+// it. Pure; any thread.
 #pragma once
 
 #include "weir/base/backoff.hpp"
@@ -78,8 +78,8 @@ struct Step {
 };
 
 Course begin(Instant now, const Policy& policy);
-// What a failure means after what came before: a destination that hangs up at the stream key says no; once, it may have
-// been a restart.
+// What a failure means after the failures before it: a destination that hangs up twice in a row at the stream key
+// refuses the key; once, it may have been restarting.
 Kind proven(const Course& course, Kind kind);
 Task next(const Course& course, Instant now);
 // `draw` is uniform in [0, 1).

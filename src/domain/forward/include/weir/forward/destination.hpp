@@ -23,8 +23,8 @@ struct Destination {
 // config_invalid, with a sentence that does not repeat the URL.
 Result<Destination> read_destination(const Secret& url);
 
-// "live/<id>/out" of a hub. `id` is 1–64 letters, digits, '_' and '-'.
-Result<Secret> input_url(const Secret& base, const std::string& id);
+// "live/<id>/<end>" of a hub, where `end` is "in" or "out". `id` is 1–64 letters, digits, '_' and '-'.
+Result<Secret> hub_url(const Secret& base, const std::string& id, std::string_view end);
 bool valid_stream_id(std::string_view id);
 
 }  // namespace weir::forward

@@ -22,7 +22,7 @@ enum class Kind {
   rtsp_timeout,
   rtsp_tls,
   rtsp_auth,
-  rtsp_not_found,      // nobody publishes there
+  rtsp_not_found,      // nobody publishes this stream on the hub
   rtsp_protocol,
   rtsp_ended,          // a stream that was there ended
   rtsp_stalled,        // the connection stands, nothing arrives
@@ -36,9 +36,19 @@ enum class Kind {
   rtmp_protocol,
   rtmp_connect_denied, // the application
   rtmp_publish_denied, // the stream key
-  rtmp_publish_hangup, // it hung up instead of an answer to the stream key: twice in a row this is a denial
+  rtmp_publish_hangup, // the destination hung up at the stream key: twice in a row this is a denial
   rtmp_busy,           // somebody else publishes under that key, or our own last connection still does
   rtmp_server_error,   // the destination said so in the middle of the stream
+  // The hub as a destination, to which a stream is published.
+  publish_dns,
+  publish_refused,
+  publish_timeout,
+  publish_tls,
+  publish_denied,      // the hub does not let this client publish there
+  publish_reset,
+  publish_closed,      // the hub ended the connection; another publisher may have taken the path over
+  publish_protocol,
+  // Either destination.
   io_timeout,          // nothing acknowledged for too long
   // Neither.
   deadline,            // the right to send ended
@@ -63,7 +73,7 @@ struct KindRow {
 std::span<const KindRow> all_kinds();
 const KindRow& row_of(Kind kind);
 inline std::string_view to_string(Kind kind) { return row_of(kind).name; }
-// Whether another try, with the same words, may do better.
+// Whether another try with the same settings may succeed.
 inline bool worth_retrying(Kind kind) {
   int exit = row_of(kind).exit;
   return exit == kExitTransient || exit == kExitInputNotReady;

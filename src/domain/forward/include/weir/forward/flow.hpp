@@ -1,7 +1,8 @@
 // Flow: whether the destination takes what it is sent, judged by the bytes that its machine has acknowledged.
 //
-// A connection that stands says nothing: a black hole and a peer that stopped reading both look connected for minutes.
-// The clock runs while bytes are under way and none is acknowledged; `stalled` is its limit. Pure; one thread.
+// That a connection is open proves nothing: a black hole and a peer that stopped reading both look connected for
+// minutes. The clock runs while bytes are under way and none is acknowledged; `stalled` is its limit. Pure; one
+// thread.
 #pragma once
 
 #include "weir/base/time.hpp"
@@ -35,7 +36,7 @@ class Flow {
     if (!started_) return State::waiting;
     return now - media_moved_ < kSilent ? State::flowing : State::silent;
   }
-  // Of the media, without what opening the connection took.
+  // Acknowledged bytes of the media, without those that opened the connection.
   std::uint64_t media_bytes() const { return acked_ > greeting_ ? acked_ - greeting_ : 0; }
 
  private:

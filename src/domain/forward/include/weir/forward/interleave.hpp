@@ -1,7 +1,7 @@
 // Interleaver: puts the packets of two tracks into one order of decoding times that never falls.
 //
 // A picture leaves at once, after the sound that comes before it; sound waits until the pictures have got as far, or for
-// a moment where they do not go on. What comes too late leaves under the time of the last that left.
+// a moment where they do not go on. A packet that comes too late leaves under the time of the packet that left last.
 // Pure; one thread.
 #pragma once
 
@@ -30,7 +30,7 @@ class Interleaver {
     if (item.track == Track::video && (!reached_ || item.stamp.dts > *reached_)) reached_ = item.stamp.dts;
     (item.track == Track::video ? pictures_ : sound_).push_back(std::move(item));
   }
-  // The next that may leave now.
+  // The next packet that may leave now.
   std::optional<Item> pop(Instant now) {
     bool sound_first = !sound_.empty() && (pictures_.empty() || sound_.front().stamp.dts <= pictures_.front().stamp.dts);
     if (sound_first && !may_leave(sound_.front(), now)) return std::nullopt;

@@ -2,9 +2,9 @@
 //
 // An RTSP stream tells when a picture is shown, not when it is decoded, starts anywhere, and starts anew with every
 // connection. What leaves starts at zero and never runs backwards, for as long as the destination's connection lives;
-// an input that was away goes on as much later as it was away. A track that jumps goes on one step after its last. A
-// stream whose pictures overtake each other more than it announced is shown that much later from then on.
-// Pure; one thread.
+// an input that was away goes on as much later as it was away. A track whose times jump goes on one step after its
+// last packet. A stream whose pictures overtake each other more than it announced is shown that much later from then
+// on. Pure; one thread.
 #pragma once
 
 #include "weir/base/time.hpp"

@@ -1,4 +1,4 @@
-// What the store answers to a lease request. The rules 3, 4, 8, 9, 10, 14 and 15 of the lease protocol live here.
+// What the store answers to a lease request: the tables of "What the store answers" in docs/lease-protocol.md.
 //
 // Pure: the row as it is, the request, the moment → the answer and the row as it shall be. The caller holds the row
 // from reading it until it has written it, so nothing can come between. SQLite and the test fake call these functions;
@@ -22,8 +22,8 @@ enum class Outcome {
   granted,   // a new tenure, under a version nobody was given before
   renewed,   // the same version for another TTL
   rotated,   // the same tenure under a new version
-  held,      // somebody has it (possibly the asker, under another key)
-  lost,      // the asker's version is over; `version` is above it
+  held,      // an owner has the subject (possibly the asker, under another key)
+  lost,      // the asker's version is no longer valid; `version` is above it
   released,
   kept,      // a release with `avoid` that would have left nobody able to take the camera
   refused,   // see Refusal
@@ -37,25 +37,32 @@ constexpr auto& enum_names(Outcome) { return kOutcomeNames; }
 
 enum class Refusal {
   none,
-  not_found,    // no such camera, or one of another tenant
+  not_found,    // no such subject, or one of another tenant
   disabled,     // disabled, deleted, or processed by the cluster
   boot_dead,    // this boot's last will was carried out
   cordoned,     // the runner is cordoned or draining
   avoided,      // this runner could not reach the camera, or was relieved of it, a moment ago, and another can take it
   settling,     // the store came back a moment ago; holders may renew first
+  taken,        // the id that a new subject was to have is another tenant's, or another kind's
 };
-inline constexpr std::array<json::EnumName<Refusal>, 7> kRefusalNames = {
+inline constexpr std::array<json::EnumName<Refusal>, 8> kRefusalNames = {
     {{Refusal::none, "none"}, {Refusal::not_found, "not_found"}, {Refusal::disabled, "disabled"},
      {Refusal::boot_dead, "boot_dead"}, {Refusal::cordoned, "cordoned"}, {Refusal::avoided, "avoided"},
-     {Refusal::settling, "settling"}}};
+     {Refusal::settling, "settling"}, {Refusal::taken, "taken"}}};
 constexpr auto& enum_names(Refusal) { return kRefusalNames; }
 
 struct Ask {
-  CameraId camera;
-  std::optional<Version> version = {};  // what the asker believes; absent on the seeds' simple routes
+  SubjectId subject;
+  std::optional<Version> version = {};  // what the asker believes; absent on the routes for one camera
   bool rotate = false;                  // renew: under a new version
-  std::string key = {};                 // acquire and rotate: makes a replay recognisable; "" on the simple routes
-  bool avoid = false;                   // release: this runner cannot reach the camera, somebody else should try
+  std::string key = {};                 // acquire and rotate: marks a replay; "" on the routes for one camera
+  bool avoid = false;                   // release: this runner cannot reach the camera, another one should try
+};
+
+// Where a subject that its first acquire makes will stand.
+struct Home {
+  TenantId tenant;
+  SiteId site;
 };
 
 struct Batch {
@@ -64,10 +71,15 @@ struct Batch {
   Duration ttl = {};
   std::vector<Ask> asks = {};
   TenantId tenant = {};  // empty: any
+  Kind kind = Kind::camera;  // of all its subjects
+  Home home = {};            // acquire: of those that the store does not know yet; no camera is made here
 };
 
+// Whether the store makes rows for subjects that it does not know: cameras come from the catalog.
+bool makes_rows(const Batch& batch);
+
 struct Answer {
-  CameraId camera;
+  SubjectId subject;
   Outcome outcome = Outcome::unknown;
   Version version = {};
   Version grant = {};
@@ -77,8 +89,14 @@ struct Answer {
   Refusal why = Refusal::none;
   bool yours = false;                      // held: by the asker itself
   bool stolen = false;                     // granted over another owner's expired lease
-  TenantId tenant = {};                    // granted and released, but not on renewal: where the camera stands
+  bool replayed = false;                   // granted, rotated or released before, and now asked again
+  WallTime acquired_at = {};               // where the asker has it: since when, by the store's clock
+  TenantId tenant = {};                    // granted, released or `yours`, but not on renewal: where the subject stands
   SiteId site = {};
+  // Whether the asker has the subject now.
+  bool holds() const {
+    return outcome == Outcome::granted || outcome == Outcome::renewed || outcome == Outcome::rotated || yours;
+  }
   friend bool operator==(const Answer&, const Answer&) = default;
 };
 
@@ -91,7 +109,7 @@ struct Moment {
   Version next;             // the version that this decision may draw
 };
 Moment moment_of(const StoreState& state, WallTime clock);
-// Whether others may take leases that have run out: no hold protects those who were cut off together with the store.
+// Whether others may take leases that have run out: true while no hold keeps them for holders that lost the store.
 bool settled(const Moment& moment);
 
 // What the store knows about the asker besides the row.
@@ -112,15 +130,15 @@ struct Decision {
 
 Decision decide(const LeaseRow& row, const Batch& batch, const Ask& ask, const Moment& moment, const Facts& facts);
 
-// The fence (rule 7): whether an event that `speaker` stamped with `stamped` is accepted. The row stays locked from
-// this look until the event is stored. A version of an older epoch is refused even where it equals the row's: after a
+// The fence: whether an event that `speaker` stamped with `stamped` is accepted. The row stays locked from
+// this check until the event is stored. A version of an older epoch is refused even where it equals the row's: after a
 // failover that lost commits the row may name an owner whose successor has already been heard.
 bool fence_accepts(const LeaseRow& row, const Owner& speaker, Version stamped, std::int64_t epoch);
 
 // An administrator, or a camera that is disabled or deleted, ends a lease: the version rises, the row is free.
 LeaseRow revoke(LeaseRow row, Version next);
 
-// 1, 2, 4, 8, 16, 16 … minutes.
+// How long an `avoid` is in force: 1, 2, 4, 8, 16, 16 … minutes, growing with the strikes.
 Duration avoid_duration(int strikes);
 inline constexpr Duration kRevokedAvoid = 30s;
 

@@ -1,4 +1,6 @@
-// Holder: one camera's lease as the process that holds it sees it. The rules 1, 3, 4 and 8 of the lease protocol.
+// Holder: the lease of one subject, a camera or a stream, as the process that holds it sees it. It keeps the rules under "The holder" in
+// docs/lease-protocol.md: it counts its time from before it asked, has one open question, and tells "unknown" from
+// "lost".
 //
 // The shell feeds events and performs the actions; every outcome comes back as an event. The holder counts its right
 // from before it asked, so it ends early, never late; it believes "lost" only from a typed answer with a higher
@@ -21,18 +23,18 @@ struct HolderPolicy {
   Duration renew_every = 2s;
   Duration attempt_timeout = 1s;    // an unanswered question is given up after this
   Duration retry_soon = 250ms;      // while the right lasts, ask again this soon
-  Duration retry_acquire = 1s;      // how soon to ask again for a camera that somebody else has
+  Duration retry_acquire = 1s;      // how soon to ask again for a camera that another owner has
   friend bool operator==(const HolderPolicy&, const HolderPolicy&) = default;
 };
 
-// What a holder gives away at the end of its right, so that no difference of clock rates up to 5 % can make it
-// speak too long.
+// How much earlier than the TTL a holder's right ends, so that clocks whose rates differ by up to 5 % cannot make the
+// holder publish too long.
 Duration safety_margin(Duration ttl);
 
 enum class Phase {
   idle,       // not wanted, not owned
-  acquiring,  // wanted; somebody else may have it
-  holding,    // ours: until `valid_until` beyond doubt, after it only an answer tells
+  acquiring,  // wanted; another owner may have it
+  holding,    // ours: until `valid_until` for certain; after that only the store's answer tells
   releasing,  // no longer wanted; the store has not confirmed yet
 };
 
@@ -44,7 +46,7 @@ struct Question {
 };
 
 struct HolderState {
-  CameraId camera;
+  SubjectId subject;
   Phase phase = Phase::idle;
   bool wanted = false;               // wanted again while still releasing: acquired after that
   Version version{};
@@ -62,7 +64,7 @@ struct HolderState {
 
 // ---- events ----
 struct Wanted {};                     // the camera should be processed here
-struct Unwanted {};                   // it should not, and its worker has fallen silent: release
+struct Unwanted {};                   // the camera should not be processed here, and its worker is silent: release
 struct FreshVersionNeeded {};         // a worker is about to start: the version in hand was given to another process
 struct Unreachable {};                // the camera cannot be reached from this host, and its worker is silent
 struct TimePassed {};
@@ -79,7 +81,8 @@ using HolderEvent = std::variant<Wanted, Unwanted, FreshVersionNeeded, Unreachab
 struct SendQuestion {
   Question question;
 };
-// The right to speak: hand it to the worker. `fresh` when this version was given to nobody before.
+// The right to publish ("to speak") for the camera: hand it to the worker. `fresh` when this version was given to
+// nobody before.
 struct Speak {
   Version version;
   Version grant;
@@ -91,7 +94,7 @@ struct Speak {
 struct DropSpool {
   Version grant;
 };
-struct StopCamera {};                 // somebody else has it
+struct StopCamera {};                 // another owner has the camera
 using HolderAction = std::variant<SendQuestion, Speak, DropSpool, StopCamera>;
 
 struct HolderStep {

@@ -1,4 +1,4 @@
-// Lease time: the clock in the store that stands still while the store is away (lease protocol, rule 9).
+// Lease time: the clock in the store that stands still while the store is away (docs/lease-protocol.md).
 //
 // Leases expire in lease time. It follows the store's clock, but no step of more than half a second is ever believed:
 // a stall, a restart, a reboot, an outage or a clock that was set costs a holder at most that much. When a tick finds

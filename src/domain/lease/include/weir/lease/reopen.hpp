@@ -1,4 +1,5 @@
-// Reopening: how a copy of a store becomes the store ("A new epoch closes the store for a while" in the lease protocol).
+// Reopening: how a copy of a store becomes the store ("A new epoch closes the store for a while" in
+// docs/lease-protocol.md).
 //
 // A copy may lack what the store answered after it was taken, epochs included: a replica may have been promoted since,
 // or an older copy restored. No number that was handed out may be handed out again, so the copy goes on under an epoch

@@ -1,10 +1,10 @@
 // DecodePlan: which packets of a camera are decoded, so that a scene where nothing moves costs next to nothing and
 // nothing that moves is missed.
 //
-// While it is still, only key packets are decoded, each alone; the others are kept. When a key packet shows motion,
-// everything since the key packet before it is decoded after the fact, and decoding goes on in full until it is still
-// again. What moves is thus seen late by at most one keyframe interval. That pays only where keyframes are frequent:
-// elsewhere, and until the interval is known, everything is decoded.
+// While the scene is still, only key packets are decoded, each alone; the others are kept. When a key packet shows
+// motion, everything since the key packet before it is decoded after the fact, and decoding goes on in full until the
+// scene is still again. Motion is thus seen late by at most one keyframe interval. This pays only where keyframes are
+// frequent: elsewhere, and until the interval is known, everything is decoded.
 //
 // The plan holds no packet. Its shell does what a Step says, in the order of its fields, and reports whether the
 // pictures showed motion:
@@ -69,10 +69,11 @@ class DecodePlan {
   Step on_packet(const Packet& packet);
   // A picture of `stream_time` showed motion or not; the verdict on a key packet may come after later packets.
   Step on_motion(bool moved, Duration stream_time);
-  // One such packet may be damaged; two in a row are of a stream whose key packets are no pictures by themselves, as
-  // where each field is coded alone. Only the running decoder can tell whether such a stream is decodable.
+  // A key packet that was decoded alone gave no picture. One such packet may be damaged; two in a row are of a stream
+  // whose key packets are no pictures by themselves, as where each field is coded alone. Only the running decoder can
+  // tell whether such a stream is decodable.
   Step on_no_picture();
-  // What is kept is decoded after all, whatever it shows: the stream has ended, or is to be decoded otherwise.
+  // Decodes the kept packets after all, whatever they show: the stream has ended, or is to be decoded in another way.
   Step catch_up() { return go_full({}); }
   // A new connection: nothing is known of the stream, and nothing is kept.
   void reset() { *this = DecodePlan(config_); }
@@ -80,9 +81,10 @@ class DecodePlan {
   // Whether only key packets are being decoded.
   bool still() const { return still_; }
   size_t kept_packets() const { return kept_packets_; }
-  // The largest of the last few; none before the second key packet.
+  // The largest of the last few intervals; none before the second key packet.
   std::optional<Duration> keyframe_interval() const;
-  // Whether the last few, at least two, were all too long for adaptive decoding: one alone may be a packet lost.
+  // Whether the last few intervals, at least two, were all too long for adaptive decoding: one alone may be a lost
+  // packet.
   bool keyframes_rare() const;
 
  private:

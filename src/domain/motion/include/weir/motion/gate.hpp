@@ -3,9 +3,10 @@
 // A picture is averaged down (1/`downscale`, rounded to a whole number of pixels) and compared with a background that
 // follows it one grey level every few looks, and takes in what has stood still for 24 of them: noise of sensor and
 // codec stays below the threshold, a slow change of light is followed, and things that come, go or walk stand out
-// against it, whether pictures come at 25 a second or only as keyframes. Light that changes everywhere at once is taken
-// out first. Changed pixels that lie together form a patch; a patch of at least `min_area_px` pixels of the whole picture is motion. It is
-// measured in cells of 8 by 8 pixels, so that a small one may count up to 0.4 times too large, rather than too small.
+// against it, whether pictures come at 25 a second or only as keyframes. Light that changes everywhere at once is
+// taken out first. Changed pixels that lie together form a patch; a patch of at least `min_area_px` pixels of the
+// whole picture is motion. It is measured in cells of 8 by 8 pixels, so that a small one may count up to 0.4 times
+// too large, rather than too small.
 //
 // What cannot be compared counts as motion once: the first picture, one of another size, a picture that changed nearly
 // everywhere. The gate stays open for `cooldown_frames` looks after the last motion; a disabled gate is always open.

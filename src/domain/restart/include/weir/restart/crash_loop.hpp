@@ -1,7 +1,7 @@
 // CrashLoop: when a worker that ended is started again.
 //
-// The first time at once, so that one crash costs next to nothing; then later and later; and never more often than a cap
-// within a window, so that a worker that cannot live does not eat the machine. Pure; any thread.
+// The first time at once, so that one crash costs next to nothing; then later and later; and never more often than a
+// cap within a window, so that a worker that cannot live does not eat the machine. Pure; any thread.
 #pragma once
 
 #include "weir/base/backoff.hpp"
@@ -12,7 +12,7 @@ namespace weir::restart {
 
 struct CrashPolicy {
   Backoff backoff{.first = 500ms, .cap = 30s};
-  Duration calm = 60s;      // whoever lived this long starts from the beginning
+  Duration calm = 60s;      // after a worker that lived this long, the delays start from the beginning
   int most = 10;            // starts within the window
   Duration window = 300s;
   friend bool operator==(const CrashPolicy&, const CrashPolicy&) = default;

@@ -1,9 +1,11 @@
-// Rollout: how a shard gets a new worker process while its cameras go on (rule 12 of the lease protocol).
+// Rollout: how a shard gets a new worker process while its cameras go on ("Blue confirms before green speaks" in
+// docs/lease-protocol.md).
 //
-// Blue is the worker that speaks. Green is started in standby: it connects and decodes and says nothing. When enough of
-// green's cameras deliver, the cameras are moved over one by one (silence, fresh version, activate) and blue is drained.
-// A green that ends or does not get ready in time is given up: blue speaks on, and the next try waits longer.
-// One machine a shard. Pure: no clock, no I/O; the caller performs the actions and reports what came of them.
+// Blue is the worker that publishes ("speaks"). Green is started in standby: it connects and decodes and publishes
+// nothing. When enough of green's cameras deliver, the cameras are moved over one by one (silence, fresh version,
+// activate) and blue is drained. A green that ends or does not get ready in time is given up: blue speaks on, and the
+// next try waits longer. One machine a shard. Pure: no clock, no I/O; the caller performs the actions and reports
+// what came of them.
 #pragma once
 
 #include "weir/base/backoff.hpp"

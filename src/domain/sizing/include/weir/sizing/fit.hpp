@@ -15,9 +15,9 @@
 
 namespace weir::sizing {
 
-// Of the processors: cameras get no more, so that a scene that wakes up does not make the others late.
+// Cameras get no more than this share of the processors, so that a scene that wakes up does not make the others late.
 constexpr double kBusyShare = 0.85;
-// Of the memory, for the same reason.
+// Cameras get no more than this share of the memory, for the same reason.
 constexpr double kMemoryShare = 0.75;
 // What a runner assumes of cameras that it has not seen yet: half of their scenes move.
 constexpr double kUsualMotion = 0.5;
@@ -26,7 +26,7 @@ constexpr double kUsualMotion = 0.5;
 constexpr double kReceiveShare = 0.05;
 // A camera's pictures come one by one, among those of others; decoding and gate cost more then than in a row.
 constexpr double kInTurns = 1.15;
-// A look's way beside gate and detector: zones, the event, its publishing. In parts of the detector's.
+// What a look costs beside gate and detector (zones, the event, its publishing), in parts of the detector's cost.
 constexpr double kReportShare = 0.07;
 // A worker's memory without cameras, and that of each of its detectors (the default model), of which it has one a
 // processor; and how many cameras share a worker.

@@ -18,7 +18,7 @@
 
 namespace weir::zone {
 
-// Those that pass, in their order, with `zone_ids` set to all matching include zones by falling priority.
+// The detections that pass, in their order, with `zone_ids` set to all matching include zones by falling priority.
 std::vector<Detection> judge(std::vector<Detection> seen, const camera::Config& config, int width, int height);
 
 // No detection with a lower score can pass: a detector need not report it.

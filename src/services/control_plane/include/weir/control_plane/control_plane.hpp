@@ -1,7 +1,7 @@
 // ControlPlane: the HTTP face of the store: who owns which camera, what cameras there are, who could process them.
 //
-// It decides nothing. A handler checks who asks, reads the request into the domain's words, makes one step of the
-// store, and says the answer in JSON; what happened is logged and counted once, beside the answer. Any number of
+// It decides nothing. A handler checks who asks, reads the request into the domain's types, makes one step of the
+// store, and writes the answer as JSON; what happened is logged and counted once, beside the answer. Any number of
 // control planes may stand before one store.
 //
 // Usage: construct, `add_routes` to a router, give `observe` to the server as its observer, and run `ticker` until it
@@ -47,13 +47,13 @@ class ControlPlane {
   ControlPlane(const ControlPlane&) = delete;
 
   void add_routes(net::Router& router);
-  // Tells everybody about a camera that was put into the catalog past the routes: created, updated or deleted.
+  // Publishes that a camera was created, updated or deleted in the catalog without the routes.
   void announce_camera(std::string_view what, const CameraRecord& camera);
   // The server's observer: counts requests and their durations.
   void observe(const net::Finished& finished);
-  // What it does unasked, until the coroutine is cancelled: moves lease time on, about every lease::kTickEvery, and
-  // says once when the store goes away and once when it is back; tells on the bus what changed, and which leases ran
-  // out; forgets old events; feeds those who listen.
+  // What a control plane does unasked, until the coroutine is cancelled: moves lease time on, about every
+  // lease::kTickEvery, and logs once when the store goes away and once when it is back; publishes what changed, and
+  // which leases ran out; deletes old events; feeds the subscribers.
   boost::asio::awaitable<void> ticker();
 
  private:

@@ -1,7 +1,8 @@
 // Forwarder: keeps one stream flowing from its hub to its destination, and knows when it does not.
 //
-// `run` blocks on a thread of its own and returns what the process should end with. It asks forward::next what to do, does
-// it, and tells forward::step what came of it; no rule stands here. The other methods may be called from any thread.
+// `run` blocks on a thread of its own and returns what the process should end with. It asks forward::next what to do,
+// does it, and tells forward::step what came of it; the rules are there, not here. The other methods may be called
+// from any thread.
 #pragma once
 
 #include "weir/egress/intake.hpp"
@@ -26,16 +27,17 @@ class Forwarder {
   Forwarder(Ends ends, forward::Policy policy, SendRight& right, Report& report);
   ~Forwarder();
   forward::End run();
-  // Ends with code 0.
+  // Ends the forwarder; `run` then returns 0.
   void stop();
-  // For the end of a process whose forwarder hangs: nothing that the kernel holds is sent any more.
+  // For a process that ends while its forwarder hangs: what the kernel still holds is thrown away.
   void abandon();
-  // The right has changed, or has run out: looks at it now. Where it ran out, the connection is reset before this returns.
+  // To be called when the right to send has changed or has run out. Where it ran out, the connection is reset before
+  // this returns.
   void look_at_right();
 
  private:
   using Event = forward::Event;
-  // Something from outside that comes before everything else.
+  // An event from outside, such as a stop, that comes before everything else.
   std::optional<Event> pending(bool held);
   Event perform(const forward::ConnectInput& task);
   Event perform(const forward::ConnectOutput& task);

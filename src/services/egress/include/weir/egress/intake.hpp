@@ -30,8 +30,8 @@ class Intake {
   ~Intake();  // hangs up
   Intake(const Intake&) = delete;
 
-  // From now on the caller reads. The queue begins with a picture that can be decoded by itself. Waits for the packet that
-  // is just being read.
+  // From now on the caller reads the input. The queue begins with a picture that can be decoded by itself. Waits for
+  // the packet that is just being read.
   void begin_taking();
   void stop_taking();
   bool taking() const { return taking_; }
@@ -40,7 +40,7 @@ class Intake {
   // The oldest packet of the queue; null where there is none.
   const CopyPacket* oldest() const;
   CopyPacketPtr take();
-  // What ended the input. What was read before may still be taken.
+  // Why the input ended, where it did. Packets that were read before may still be taken.
   std::optional<Error> ended() const;
   void interrupt() { input_->interrupt(); }
   std::uint64_t dropped() const;
@@ -54,7 +54,7 @@ class Intake {
   const std::unique_ptr<CopyInput> input_;
   const bool video_;
   const IntakeLimits limits_;
-  // Whoever reads, and whoever uses this.
+  // Guards what the reading thread and the user of the intake share.
   mutable std::mutex mutex_;
   std::deque<CopyPacketPtr> queue_;
   size_t bytes_ = 0;

@@ -24,7 +24,7 @@ class LeaseSocket {
   ~LeaseSocket();
   LeaseSocket(const LeaseSocket&) = delete;
 
-  // A socket that a dead process left there is replaced; one that somebody answers on is not.
+  // A socket that a dead process left there is replaced; one on which a process answers is not.
   Status listen(const std::string& path);
 
  private:

@@ -1,5 +1,6 @@
 // Report: everything a forwarder says about itself: one log event and its metrics for each thing that happens.
 //
+// A Voice names the process: the egress forwarder, or another that forwards in the same way.
 // Called by the forwarder's thread; the metrics are read by the endpoint's.
 #pragma once
 
@@ -15,9 +16,17 @@ struct Identity {
   std::int64_t restarts = 0;  // instances that this run had before
 };
 
+struct Voice {
+  std::string_view events = "egress";             // the first word of its log events
+  std::string_view metrics = "egress_forwarder_";
+  std::string_view dropped_metric = "weir_egress_dropped_packets_total";
+  std::string_view self = "the forwarder";
+  std::string_view input_stage = "rtsp", output_stage = "rtmp";  // of what connecting took
+};
+
 class Report {
  public:
-  Report(net::Metrics& metrics, const Identity& identity);
+  Report(net::Metrics& metrics, const Identity& identity, const Voice& voice = {});
 
   void input_connecting(int attempt);
   void input_connected(const CopyFacts& facts, Duration took);
@@ -35,7 +44,11 @@ class Report {
   void failed(const forward::Failure& why);
 
  private:
+  std::string event(std::string_view name) const;
+  std::string metric(std::string_view name) const;
+
   net::Metrics& metrics_;
+  const Voice voice_;
   const net::Metrics::Labels run_, instance_;
   net::Gauge& forwarding_;
   net::Counter& bytes_out_;

@@ -1,8 +1,8 @@
 // SendRight: this forwarder's right to send, if it was given one that ends.
 //
-// A version and a point on this machine's CLOCK_BOOTTIME until which it counts. A supervisor extends it; another one that
-// comes later extends it under a higher version, and from then on the older one is refused. Whoever lets it run out has
-// been replaced, or will be. Without an end the right is for ever. Any thread.
+// A version and a point on this machine's CLOCK_BOOTTIME until which it counts. A supervisor extends it; another one
+// that comes later extends it under a higher version, and from then on the older one is refused. A forwarder whose
+// right runs out has been replaced, or will be. Without an end the right is for ever. Any thread.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -22,7 +22,7 @@ class SendRight {
     std::lock_guard lock(mutex_);
     return !valid_until_ || now < *valid_until_;
   }
-  // `stale_version` where a later supervisor was here. The end never comes closer under one version.
+  // `stale_version` where a supervisor has used a higher version. The end never comes closer under one version.
   Status extend(std::int64_t version, Instant valid_until) {
     std::lock_guard lock(mutex_);
     if (version < version_)

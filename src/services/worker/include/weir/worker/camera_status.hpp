@@ -1,4 +1,4 @@
-// CameraStatus: what is known of one camera's stream right now, written by its thread and read by everybody.
+// CameraStatus: what is known of one camera's stream right now, written by its thread and read by all others.
 //
 // Received pictures decide whether a camera delivers; decoded and inferred ones are counted beside them, because a still
 // scene needs hardly any. Any thread.
@@ -16,7 +16,6 @@
 namespace weir::worker {
 
 using event::StreamState;
-std::string_view to_string(StreamState state);
 
 // Pictures a second over the last few seconds; where they come more rarely than that, by the last interval.
 class RateMeter {
@@ -31,14 +30,21 @@ class RateMeter {
 };
 
 struct CameraView {
+  // Since the camera was taken on: how far its pictures came, how often it was dialled, and how often that failed.
+  struct Counts {
+    std::int64_t received = 0, decoded = 0, considered = 0;
+    std::int64_t open = 0;  // something moved in it
+    std::int64_t inferred = 0, dropped = 0;
+    std::int64_t dials = 0, errors = 0;
+  };
   StreamState state = StreamState::connecting;  // also while it waits for its turn to dial
   Instant taken_on{};
   std::optional<Instant> last_frame = {};
   std::optional<WallTime> last_frame_at = {};
   double fps = 0;
-  Attention::Rates attention = {};  // how often it is looked at, and should be
-  bool behind = false;              // that is too seldom
-  std::int64_t received = 0, decoded = 0, considered = 0, open = 0, inferred = 0, dropped = 0, dials = 0, errors = 0;
+  std::optional<Attention::Rates> attention = {};  // how often it is looked at, and should be; not known at first
+  bool behind = false;                             // that is too seldom
+  Counts counts = {};
   StreamFacts facts = {};
   std::optional<camera::FrameSize> main_size = {};  // of the main stream, on which people draw zones
   std::string decoding = {};           // "full", "keyframes"
@@ -68,7 +74,7 @@ class CameraStatus {
     std::lock_guard guard(mutex_);
     count(attention_);
   }
-  // Whether it has fallen behind, or caught up, since this was last asked.
+  // Whether the camera has fallen behind, or caught up, since the last call.
   bool judge(Instant now, double max_fps);
   // A copy; `fps` and ages are as of `now`.
   CameraView view(Instant now) const;

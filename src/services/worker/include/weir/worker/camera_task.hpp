@@ -1,9 +1,9 @@
 // CameraTask: one camera's thread: dial, read, decode in proportion, gate, offer.
 //
-// The thread goes on until it is stopped: whatever goes wrong is reported with its code, and tried again when the code's
-// policy says. What can change without a new connection (zones, thresholds, max_fps, gate) is taken from the newest
-// Source at the next picture. `stop` interrupts what blocks; a thread that hangs in a name lookup is left behind and
-// ends with the process. All methods: any thread.
+// The thread goes on until it is stopped: it reports every failure with its code, and tries again when the policy of
+// that code says. Settings that can change without a new connection (zones, thresholds, max_fps, gate) are taken from
+// the newest Source at the next picture. `stop` interrupts what blocks; a thread that hangs in a name lookup is left
+// behind and ends with the process. All methods: any thread.
 #pragma once
 
 #include "weir/worker/camera_status.hpp"
@@ -35,15 +35,15 @@ struct CameraParts {
 class CameraTask {
  public:
   struct State;  // shared with the thread, which may outlive this
-  // Dials when `before`, which had the camera until now, has hung up: many recorders allow one connection. Counts on
-  // where that one ended.
+  // Dials when `before`, the task that had the camera until now, has hung up: many recorders allow one connection.
+  // Goes on counting where that task ended.
   CameraTask(Source source, std::shared_ptr<CameraStatus> status, const CameraParts& parts,
              std::shared_ptr<CameraTask> before = {});
   ~CameraTask();
   CameraTask(const CameraTask&) = delete;
 
   std::shared_ptr<const Source> source() const;
-  // Takes effect at the next picture; must dial the same (`Source::same_dial`).
+  // Takes effect at the next picture; the new source must need no new connection (`Source::same_dial`).
   void change(Source source);
   // A paused camera lets go of its connection and does nothing until it is resumed.
   void pause(bool paused);

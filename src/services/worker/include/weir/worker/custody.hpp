@@ -1,8 +1,9 @@
-// Custody: the time for which a worker has a camera, from its taking on to its loss or removal.
+// Custody: the time for which a worker has a camera, from when it gets the camera to the camera's loss or removal.
 //
-// A new configuration does not end it, not even one that needs a new connection. A picture may be looked at for longer
-// than the camera is held, and the camera may be back by then, under another lease: what the picture shows is said in
-// its own custody or not at all. `end` waits for whoever is speaking; afterwards nobody does. Any thread.
+// A new configuration does not end it, not even one that needs a new connection. A picture may be looked at for
+// longer than the camera is held, and the camera may be back by then, under another lease: what the picture shows is
+// published within the custody in which it was taken, or not at all. `end` waits for a `say` that is running;
+// afterwards none is called. Any thread.
 #pragma once
 
 #include <mutex>

@@ -1,7 +1,7 @@
 // The worker's local endpoints: health, readiness, leases, sources, pictures, drain.
 //
-// They answer on loopback only, to the bearer of this boot's token, and only under a loopback host name, so that a page
-// in somebody's browser cannot reach them by another name; only `/metrics` needs no token. Loop thread only.
+// They answer on loopback only, to the bearer of this boot's token, and only under a loopback host name, so that a
+// web page in a browser cannot reach them by another name; only `/metrics` needs no token. Loop thread only.
 #pragma once
 
 #include "weir/net/router.hpp"
@@ -16,9 +16,9 @@ struct Endpoints {
   Secret token;
   std::function<void()> drain;                // begins a graceful stop; returns at once
   std::function<void()> terminate;            // ends the process
-  // Where and by which token to publish from now on; what is empty stays as it is.
+  // Where and by which token to publish from now on; an empty argument changes nothing.
   std::function<void(std::string base_url, Secret token)> set_bus;
-  // Nothing can be said about any camera any more: whoever asks how this worker is hears so.
+  // True where the worker can publish nothing any more: its health routes then answer with an error.
   std::function<bool()> mute = [] { return false; };
 };
 

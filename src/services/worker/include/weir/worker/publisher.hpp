@@ -1,11 +1,12 @@
-// Publisher: the one place where a worker speaks. It asks "is the lease still mine, now?" just before every word.
+// Publisher: the one place where a worker publishes. It asks "is the lease still mine, now?" just before every event.
 //
-// Every camera has its own order: what waits on disk goes first, then what is live. A camera's events are handed to the
-// bus only while its version stands and its deadline has not passed; the version is stamped there. Past the deadline,
-// and while the bus does not answer, events go to the spool of the camera's tenure; the first lease of the same tenure
-// lets them follow in order, another tenure or a loss drops them, counted. After an error everything from the lowest
-// unconfirmed is sent again; `event_id` makes that harmless. One request is in flight at a time, with events of many
-// cameras in it. Without a tenure only the latest status of a camera is kept, and sent first (rules 5 to 8, 12, 17).
+// Every camera has its own order: what waits on disk goes first, then what is live. A camera's events are handed to
+// the bus only while its version stands and its deadline has not passed; the version is stamped there. Past the
+// deadline, and while the bus does not answer, events go to the spool of the camera's tenure; the first lease of the
+// same tenure lets them follow in order; another tenure or a loss drops and counts them. After an error everything
+// from the lowest unconfirmed is sent again; `event_id` makes that harmless. One request is in flight at a time, with
+// events of many cameras in it. Without a tenure only the latest status of a camera is kept, and sent first. It keeps
+// the rules under "The voice" in docs/lease-protocol.md, and "Unknown is not lost".
 //
 // `run` lives on the io_context given, which one thread runs; the bus and the spool belong to that thread, and the
 // hooks are called on it. The other methods may be called from any thread and take effect in the order of the calls;
@@ -17,30 +18,16 @@
 #include "weir/base/random.hpp"
 #include "weir/ports/event_bus.hpp"
 #include "weir/ports/spool.hpp"
+#include "weir/worker/inbox.hpp"
 #include "weir/worker/publisher_counters.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <variant>
 
 namespace weir::worker {
-
-struct Outgoing {
-  using Kind = EventKind;
-  CameraId camera;
-  std::string topic;
-  std::string routing_key;
-  std::string event_id;
-  std::string payload;  // a JSON object as text, without lease_version
-  WallTime captured{};
-  Kind kind = Kind::detection;
-  Instant decoded{};  // when its picture left the decoder; unset: not measured
-};
 
 struct PublisherSettings {
   size_t batch_events_max = 256;
@@ -57,7 +44,7 @@ struct PublisherSettings {
 };
 
 struct PublisherHooks {
-  // The bus refused the version: it was taken away. Once a version.
+  // The bus refused the version, so another owner has the camera. Called once for each version.
   std::function<void(const CameraId&, lease::Version)> on_stale = {};
   // A live event is handed to the bus: the time since its picture was decoded.
   std::function<void(Duration)> on_handed = {};
@@ -73,42 +60,44 @@ class Publisher {
   ~Publisher();
   Publisher(const Publisher&) = delete;
 
-  // Until `flush_and_stop` is done.
+  // Runs until `flush_and_stop` is done.
   boost::asio::awaitable<void> run();
 
-  void publish(Outgoing event);
-  // The right to speak. `adopt`: the tenure whose spool may be taken over. `after`: no live detection captured at or
-  // before it is sent. A version below the present one is ignored, and so is the present one after `silence`; one that
-  // `extends`, whatever its version.
+  // An event that is not stamped yet. `decoded`: when its picture left the decoder; unset: not measured.
+  void publish(CameraId camera, event::Event event, Instant decoded = {});
+  // The right to publish for the camera. `adopt`: the tenure whose spool may be taken over. `after`: no live
+  // detection captured at or before it is sent. A version below the present one is ignored, and so is the present one
+  // after `silence`; one that `extends`, whatever its version.
   void set_lease(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
                  std::optional<lease::Tenure> adopt = {}, std::optional<WallTime> after = {},
                  bool extends = false);
-  // Somebody else has the camera: everything of it is dropped.
+  // Another owner has the camera: all its events are dropped.
   void lost(CameraId camera);
-  // Sends what waits in memory where that is possible at once, keeps the rest on disk for the next who speaks, and lets
-  // go of the disk. When it returns nothing is in flight; the capture time of the last detection handed to the bus.
-  // Until a higher version comes, further events are dropped, the latest status aside.
+  // Sends what waits in memory where that is possible at once, keeps the rest on disk for the next worker that
+  // publishes, and lets go of the disk. When it returns nothing is in flight; it returns the capture time of the last
+  // detection handed to the bus. Until a higher version comes, further events are dropped, the latest status aside.
   boost::asio::awaitable<std::optional<WallTime>> silence(CameraId camera);
-  // The camera is no longer this worker's; what was not sent stays on disk. After its threads have ended.
+  // The camera is no longer this worker's; what was not sent stays on disk. Called after the camera's threads have
+  // ended.
   void forget(CameraId camera);
   // Sends what may be sent until `deadline`, puts the rest on disk, and ends `run`.
   boost::asio::awaitable<void> flush_and_stop(Instant deadline);
 
-  PublisherCounters counters() const;
+  PublisherCounters counters() const { return inbox_.counters(); }
 
  private:
-  using Action = std::function<void()>;
+  using Action = Inbox::Action;
   using Answer = std::optional<Result<std::vector<Confirmation>>>;
   struct Slice;
   struct Batch;
 
   // Any thread. False: the publisher has stopped.
   bool submit(Action action);
-  void wake_up(std::unique_lock<std::mutex> lock);
+  void wake_after(Inbox::Put put);
 
   // Publisher's thread.
   void take_inbox();
-  void accept(Outgoing event);
+  void accept(Inbox::Said said);
   void begin(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
              std::optional<lease::Tenure> adopt, std::optional<WallTime> after, bool extends);
   void change_tenure(Lane& lane, lease::Tenure tenure, std::optional<lease::Tenure> adopt);
@@ -119,14 +108,12 @@ class Publisher {
   bool live(const Lane& lane) const;
   void settle(Lane& lane);
   void spill(Lane& lane);
-  void fall_silent(Lane& lane);
   void put_away(Lane& lane);
   void drop_queue(Lane& lane, Drop why);
 
   Batch next_batch();
   void fill(Batch& batch, Lane& lane, size_t share);
   boost::asio::awaitable<void> send(Batch& batch);
-  boost::asio::awaitable<void> ask(std::vector<OutgoingEvent> events, Answer& answer);
   boost::asio::awaitable<void> patience(Instant sent);
   void conclude(const Batch& batch, const Answer& answer);
   void confirm(const Batch& batch, const std::vector<Confirmation>& answers);
@@ -149,23 +136,20 @@ class Publisher {
   const PublisherSettings settings_;
   const PublisherHooks hooks_;
 
-  // Any thread writes, the publisher's takes; bounded by inbox_events_max.
-  mutable std::mutex mutex_;
-  std::deque<std::variant<Outgoing, Action>> inbox_;
-  size_t inbox_events_ = 0;
-  bool closed_ = false;
-  std::uint64_t inbox_dropped_ = 0, closed_dropped_ = 0;
-  PublisherCounters shown_;
+  Inbox inbox_;  // any thread
 
   // Publisher's thread only.
   std::map<CameraId, std::unique_ptr<Lane>> lanes_;
   std::uint64_t serials_ = 0;
   std::uint64_t turn_ = 0;  // who comes first in the next batch
   PublisherCounters counters_;
-  size_t batch_limit_;  // smaller while an event that the bus calls wrong is searched for
-  bool bus_down_ = false;
-  int failures_ = 0;  // in a row
-  Instant retry_at_{};
+  // How the bus has answered lately.
+  struct BusHealth {
+    size_t batch_limit;  // smaller while an event that the bus calls wrong is searched for
+    bool down = false;
+    int failures = 0;  // in a row
+    Instant retry_at{};
+  } health_;
   Instant flush_at_ = Instant::max();
   Duration flush_pause_;
   std::optional<Instant> stop_by_;

@@ -12,10 +12,10 @@ enum class Drop {
   no_lease,        // before any tenure there is nowhere to keep it
   inbox_full,      // the publisher's thread does not keep up
   queue_full,      // neither the bus nor the disk takes it: the oldest detection goes
-  before_cutover,  // its moment was already reported by whoever spoke before
+  before_cutover,  // its moment was already reported by the worker before
   summary,         // a summary that cannot be sent now is worth nothing later
-  silent,          // said after the camera was told to fall silent
-  lost,            // somebody else has the camera
+  silent,          // made after the worker was told to publish nothing more for the camera
+  lost,            // another owner has the camera
   other_tenure,
   refused,  // the bus calls the event itself wrong
   stopped,

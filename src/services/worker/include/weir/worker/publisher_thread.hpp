@@ -1,8 +1,8 @@
 // PublisherThread: a publisher with the thread, the loop, the bus and the spool that belong to it.
 //
 // `publisher` may be used from any thread as long as this lives. End with `flush_and_stop`; the destructor waits for
-// the thread, and without it puts everything that waits on disk at once. A disk that hangs holds the thread: then it is
-// `stuck`, and nothing is said about any camera.
+// the thread, and where `flush_and_stop` was not called it puts everything that waits on disk at once. A disk that
+// hangs holds the thread: then it is `stuck`, and nothing is published for any camera.
 #pragma once
 
 #include "weir/worker/publisher.hpp"

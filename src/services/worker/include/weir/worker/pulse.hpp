@@ -1,7 +1,7 @@
-// Pulse: by when a thread will be heard of again.
+// Pulse: by when a thread must give its next sign of life.
 //
-// The thread says so before everything that takes its time. Inside a call with a time-out it is alive, however long that
-// is; past what it said, it is stuck. One thread says, any thread asks.
+// The thread sets that moment before every call that takes time. Inside a call with a time-out it counts as alive,
+// however long that is; past the moment, it is stuck. One thread sets it, any thread asks.
 #pragma once
 
 #include "weir/base/clock.hpp"
@@ -13,7 +13,7 @@ namespace weir::worker {
 class Pulse {
  public:
   void back_within(Duration most) { due_ = (boot_now() + most).time_since_epoch().count(); }
-  // It waits for somebody else's word: that may take for ever.
+  // The thread waits for an order, which may take for ever.
   void waits() { due_ = Instant::max().time_since_epoch().count(); }
   // How long it is overdue; not positive while all is well.
   Duration late(Instant now) const { return now.time_since_epoch() - Duration(due_.load()); }

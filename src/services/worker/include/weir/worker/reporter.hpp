@@ -1,7 +1,7 @@
-// Reporter: what a worker says: every happening becomes an event, a metric and a log line in one place.
+// Reporter: what a worker reports: everything that happens becomes an event, a metric and a log line in one place.
 //
-// Status changes are said at once, summaries on the clock, errors with the time of the next try, detections as they are
-// judged. Nothing said here holds a URL or a credential. Any thread.
+// Status changes are reported at once, summaries periodically, errors with the time of the next try, detections as
+// they are judged. No report holds a URL or a credential. Any thread.
 #pragma once
 
 #include "weir/net/metrics.hpp"
@@ -20,9 +20,9 @@ class Reporter {
 
   void state_changed(const Source& source, StreamState state, const CameraView& view);
   void summary(const Source& source, const CameraView& view);
-  // It has fallen behind what is wanted of it, or caught up.
+  // The camera has fallen behind what is wanted of it, or caught up.
   void attention_changed(const Source& source, const CameraView& view);
-  // `tries` in a row failed so; 0: the log has said it (see Repeats), everybody else hears it again.
+  // `tries` in a row failed so; 0: the log has it already (see Repeats), only the event and the metric repeat it.
   void failed(const Source& source, const restart::StreamError& error, Duration retry_in, int tries = 1);
   // `handled`: the time from the decoder to the detector's queue; waiting for the detector and its own time left out.
   void looked(const Source& source, const Picture& picture, std::int64_t frame_id,
@@ -30,14 +30,15 @@ class Reporter {
   // Brings the gauges of a camera up to date; `pipeline_fps` is the shard's.
   void measure(const Source& source, const CameraView& view, Instant now);
   void measure_pipeline(double fps, const PublisherCounters& counters);
-  // A camera has series from when it is taken on until it is forgotten. What its thread says after that is still
-  // published, but counts nowhere: one that is gone must not look like one that is down.
+  // A camera has series from when it is taken on until it is forgotten. What its thread reports after that is still
+  // published, but changes no metric: a camera that is gone must not look like one that is down.
   void take_on(const CameraId& camera);
   void forget(const CameraId& camera);
 
  private:
   struct Instruments;
-  event::StreamStatus status_of(const Source& source, const CameraView& view) const;
+  event::StreamStatus status_of(const Source& source, StreamState state, const CameraView& view) const;
+  event::StreamStatus summary_of(const Source& source, const CameraView& view) const;
   std::shared_ptr<Instruments> instruments(const CameraId& camera);  // none of a camera that was forgotten
   void count_error(const CameraId& camera, std::string_view code);
 

@@ -1,12 +1,13 @@
 // Worker: a shard's cameras from their configuration to their events, in one process.
 //
-// It owns a task for each camera, the inference pool and what they share; the publisher belongs to whoever wired it.
-// Cameras come and go live, one without touching another. It decides nothing about ownership: leases are handed to it
-// with absolute deadlines, and without one it looks but does not speak. Usage: construct, `add` sources, spawn `run`,
-// end with `drain`. Loop thread only.
+// It owns a task for each camera, the inference pool and what they share; the publisher belongs to the code that made
+// the worker. Cameras come and go live, one without touching another. It decides nothing about ownership: leases are
+// handed to it with absolute deadlines, and without one it decodes and detects but publishes nothing. Usage:
+// construct, `add` sources, spawn `run`, end with `drain`. Loop thread only.
 #pragma once
 
 #include "weir/base/clock.hpp"
+#include "weir/link/look.hpp"
 #include "weir/ports/detector.hpp"
 #include "weir/worker/camera_task.hpp"
 #include "weir/worker/inference.hpp"
@@ -27,7 +28,8 @@ struct WorkerSettings {
   Duration patience = 60s;  // a thread that is in one call for longer hangs
 };
 
-// How a process ends whose cameras cannot all have a thread: it may do better later, or elsewhere.
+// The exit code of a worker whose cameras cannot all have a thread: a new start may succeed later, or on another
+// machine.
 inline constexpr int kExitNoThreads = 40;
 
 struct Readiness {
@@ -59,11 +61,11 @@ class Worker {
   // Stops the camera and waits until nothing of it is in flight; the last capture time that was emitted.
   boost::asio::awaitable<std::optional<WallTime>> remove(CameraId camera);
   void grant(const LeaseGrant& lease);
-  // Somebody else has the camera: what it spooled is dropped.
+  // Another owner has the camera: what this worker spooled for it is dropped.
   void lose(const CameraId& camera);
-  // The bus refuses this version. That it is another one by now can only be known here.
+  // The bus refuses this version. Only the worker knows whether the camera has a newer version by now.
   void refused(const CameraId& camera, lease::Version version);
-  // Falls silent about a camera without letting go of its stream.
+  // Publishes nothing more for a camera, and goes on decoding its stream.
   boost::asio::awaitable<std::optional<WallTime>> silence(CameraId camera);
   void set_activated() { standby_ = false; }
 
@@ -71,15 +73,18 @@ class Worker {
   std::vector<Trouble> troubles() const;
   bool standby() const { return standby_; }
   bool draining() const { return draining_; }
-  // All cameras' leases are gone.
+  // Every camera of this worker was lost to another owner.
   bool lost_all() const { return tasks_.empty() && lost_any_; }
+  // The state as people read it.
   json::object state() const;
+  // The state as the worker's manager reads it.
+  link::Look look() const;
   PicturePtr latest(const CameraId& camera) const;
   double max_fps() const { return max_fps_; }
 
-  // Summaries, gauges, outages and left-behind threads, until it is cancelled.
+  // Takes care of summaries, gauges, outages and left-behind threads, until it is cancelled.
   boost::asio::awaitable<void> run();
-  // Stops every camera and gives the publisher what they said last; true if all threads ended in time.
+  // Stops every camera and hands their last statuses to the publisher; true if all threads ended in time.
   boost::asio::awaitable<bool> drain(Instant until);
 
  private:
@@ -90,11 +95,12 @@ class Worker {
     std::optional<LeaseGrant> lease = {};
     bool paused = false;
     Instant next_summary{};
+    bool attention_known = false;
   };
   void start(Source source, std::optional<LeaseGrant> lease, std::shared_ptr<Custody> custody,
              std::shared_ptr<CameraTask> before);
   void stop_task(CameraId camera);  // by value: its own key goes with it
-  // For good: nothing of what it has seen is said any more.
+  // Gives the camera up for good: nothing that it has seen is published any more.
   void give_up(CameraId camera);
   std::shared_ptr<CameraTask> ending(const CameraId& camera) const;
   void look_after(Camera& camera, Instant now);

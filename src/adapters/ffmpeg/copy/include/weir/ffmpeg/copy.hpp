@@ -1,7 +1,9 @@
-// The two ends of a forward, with libavformat alone: an RTSP stream in, an RTMP publication out, nothing decoded.
+// The two ends of a forward, with libavformat alone: an RTSP stream in, an RTMP or RTSP publication out, nothing decoded.
 //
-// In: RTSP over TCP, or rtsps; H.264, and AAC beside it. Out: RTMP or RTMPS in an FLV container. Nothing that FFmpeg
-// logs or that a failure says holds the stream key or a credential. Objects may be made on any thread and do not block.
+// In: RTSP over TCP, or rtsps; every codec that FFmpeg reads there. Out: RTMP or RTMPS in an FLV container, which takes
+// H.264 and AAC; or RTSP over TCP, or rtsps, to a hub, which takes H.264, H.265, VP8, VP9 and AV1 with AAC or Opus. An
+// output refuses what it does not carry (codec_unsupported) before it dials. Nothing that FFmpeg logs or that a failure
+// says holds the stream key or a credential. Objects may be made on any thread and do not block.
 #pragma once
 
 #include "weir/forward/destination.hpp"
@@ -27,5 +29,13 @@ struct CopyOutputConfig {
   std::function<bool(Instant now)> may_send = [](Instant) { return true; };  // asked before and during every write
 };
 std::unique_ptr<CopyOutput> make_copy_output(const CopyOutputConfig& config);
+
+struct PublishConfig {
+  Secret url;                      // rtsp:// or rtsps://, checked already
+  Duration connect_timeout = 5s;   // from the dial to the hub's consent
+  Duration stall_timeout = 8s;     // without an acknowledged byte, while some are under way
+  std::function<bool(Instant now)> may_send = [](Instant) { return true; };  // asked before and during every write
+};
+std::unique_ptr<CopyOutput> make_publish_output(const PublishConfig& config);
 
 }  // namespace weir::ffmpeg

@@ -1,0 +1,234 @@
+#include "shell.hpp"
+
+#include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
+#include "weir/base/spawn.hpp"
+#include "weir/stream/view.hpp"
+
+#include <boost/asio/post.hpp>
+
+namespace weir::orchestrator {
+
+namespace asio = boost::asio;
+using stream::Role;
+using stream::StreamId;
+
+namespace {
+SubjectId subject(const StreamId& id) { return SubjectId::trusted(id.str()); }
+}  // namespace
+
+Shell::Shell(asio::io_context& loop, OrchestratorPorts reached, net::Metrics& metrics, OrchestratorSettings given)
+    : io(loop), ports(reached), settings(std::move(given)), report(metrics),
+      desk(loop, ports.plane, ports.clock, settings.owner, settings.home, settings.lease,
+           [this](const SubjectId& id, const LeaseNews& news) { hear_lease(id, news); }),
+      changed(loop, ports.clock), look_soon(loop, ports.clock), ended(loop, ports.clock) {}
+
+void Shell::spawn(asio::awaitable<void> work, std::string_view what) {
+  weir::spawn(io.get_executor(), std::move(work), what);
+}
+
+Stream& Shell::open(const StreamId& id) {
+  auto [at, fresh] = streams.try_emplace(id);
+  if (fresh) {
+    at->second.state.id = id;
+    spawn(load(id), "a stream's record");
+  }
+  return at->second;
+}
+
+void Shell::feed(const StreamId& id, stream::Event event) {
+  if (over) return;
+  if (!adopted) {
+    if (early_.size() < kEarlyMax) early_.emplace_back(id, std::move(event));
+    return;
+  }
+  Stream& known = open(id);
+  if (known.loading) known.waiting.push_back(std::move(event));
+  else step(known, event);
+}
+
+void Shell::begin() {
+  adopted = true;
+  for (auto& [id, event] : std::exchange(early_, {})) feed(id, std::move(event));
+}
+
+// An operator's wishes come before the publisher, so that the worker starts as they say. Where they cannot be read
+// now, the stream starts without them: they come with the next order or look.
+asio::awaitable<void> Shell::load(StreamId id) {
+  auto record = co_await ports.plane.record(subject(id));
+  Stream& stream = streams.at(id);
+  if (record) {
+    auto wishes = stream::read_wishes(record->wishes);
+    if (wishes) stream.wishes = *wishes;
+    else stream.wishes.problem = wishes.error().message;
+  }
+  stream.loading = false;
+  settings_changed(stream);
+  while (!stream.waiting.empty()) {
+    stream::Event event = std::move(stream.waiting.front());
+    stream.waiting.pop_front();
+    step(stream, event);
+  }
+}
+
+void Shell::settings_changed(Stream& stream) {
+  auto at = settings.file.find(stream.state.id);
+  stream::Wishes file = at == settings.file.end() ? stream::Wishes{} : at->second;
+  stream::Wishes query = stream::wishes_of(stream::read_query(stream.state.publisher.source.query),
+                                           settings.destination_in_query);
+  stream::Settings merged = stream::merge(stream.wishes, file, query);
+  if (!(merged == stream.state.settings)) step(stream, stream::SettingsChanged{std::move(merged)});
+}
+
+void Shell::step(Stream& stream, const stream::Event& event) {
+  if (over) return;
+  // What a publisher says of itself counts from its first word on.
+  if (const auto* ready = std::get_if<stream::PublisherReady>(&event); ready && !ready->source.query.empty()) {
+    stream.state.publisher.source.query = ready->source.query;
+    settings_changed(stream);
+  }
+  stream::Draw draw{random_unit(), random_hex(8)};
+  auto [next, actions] = stream::step(std::move(stream.state), event, ports.clock.now(), settings.policy, draw);
+  stream.state = std::move(next);
+  for (const stream::Action& action : actions) perform(stream, action);
+  tell_if_changed(stream);
+  changed.ring();
+}
+
+void Shell::perform(Stream& stream, const stream::Action& action) {
+  const StreamId& id = stream.state.id;
+  Instant now = ports.clock.now();
+  if (std::holds_alternative<stream::AcquireLease>(action)) return desk.want(subject(id));
+  if (std::holds_alternative<stream::NeedFreshVersion>(action)) return desk.rotate(subject(id));
+  if (std::holds_alternative<stream::ReleaseLease>(action)) return spawn(release(id), "a stream's release");
+  if (const auto* worker = std::get_if<stream::StartWorker>(&action)) {
+    KeptSpec spec = worker_spec(settings.programs, id, *worker, now, desk.valid_until(subject(id)));
+    return start(stream, Role::worker, worker->instance, spec);
+  }
+  if (const auto* forwarder = std::get_if<stream::StartForwarder>(&action)) {
+    KeptSpec spec = forwarder_spec(settings.programs, id, *forwarder, now, desk.valid_until(subject(id)));
+    return start(stream, Role::forwarder, forwarder->instance, spec);
+  }
+  if (const auto* stop = std::get_if<stream::StopChild>(&action)) {
+    if (auto& child = stream.child(stop->role)) child->stop();
+    return;
+  }
+  if (const auto* kill = std::get_if<stream::KillChild>(&action)) {
+    if (auto& child = stream.child(kill->role)) child->kill();
+    return;
+  }
+  const auto& what = std::get<stream::Record>(action);
+  report.record(stream.state, what);
+  auto event = publication(stream.state, what, settings.home, ports.clock.wall(), random_hex(8));
+  if (!event) return;
+  spawn([](StreamPlane& plane, event::Event said) -> asio::awaitable<void> {
+    // Where it does not arrive, the list of streams tells the same.
+    if (auto sent = co_await plane.publish(std::move(said)); !sent)
+      log::debug("publication.unsent", sent.error().message);
+  }(ports.plane, *std::move(event)), "a publication");
+}
+
+// The outcome is an event of its own, which the machine hears after it has finished this step.
+void Shell::start(Stream& stream, Role role, const std::string& instance, const KeptSpec& spec) {
+  StreamId id = stream.state.id;
+  auto started = ports.children.start(spec);
+  if (!started) {
+    asio::post(io, [this, id, failed = stream::ChildStartFailed{role, instance, started.error().message}] {
+      feed(id, failed);
+    });
+    return;
+  }
+  stream.child(role) = *std::move(started);
+  look_soon.ring();
+  asio::post(io, [this, id, role, instance] {
+    feed(id, stream::ChildStarted{role, instance});
+    watch(id, role, instance);
+  });
+}
+
+void Shell::watch(const StreamId& id, Role role, const std::string& instance) {
+  spawn(wait_for(id, role, instance), "a child's end");
+}
+
+asio::awaitable<void> Shell::wait_for(StreamId id, Role role, std::string instance) {
+  std::shared_ptr<Kept> child = streams.at(id).child(role);
+  if (child == nullptr) co_return;
+  std::optional<int> code = co_await child->wait();
+  if (over) co_return;
+  if (auto& known = streams.at(id).child(role); known == child) known.reset();
+  look_soon.ring();
+  feed(id, stream::ChildExited{role, instance, code});
+}
+
+void Shell::hear_lease(const SubjectId& which, const LeaseNews& news) {
+  auto id = stream::StreamId::trusted(which.str());
+  auto at = streams.find(id);
+  if (at == streams.end() || over) return;
+  if (const auto* granted = std::get_if<Granted>(&news)) {
+    extend(at->second, granted->version, granted->valid_until);
+    return feed(id, stream::LeaseGranted{granted->version});
+  }
+  if (const auto* taken = std::get_if<TakenByAnother>(&news)) return feed(id, stream::LeaseHeld{taken->why});
+  if (std::holds_alternative<Lost>(news)) return feed(id, stream::LeaseLost{});
+  if (std::holds_alternative<Silent>(news)) return feed(id, stream::LeaseSilent{});
+  feed(id, stream::LeaseReleased{});
+}
+
+void Shell::extend(Stream& stream, lease::Version version, Instant until) {
+  for (Role role : {Role::worker, Role::forwarder})
+    if (stream.child(role) != nullptr && stream.state.child(role).alive())
+      spawn(extend_child(stream.state.id, role, stream.state.child(role).instance, version, until), "an extension");
+}
+
+// A child that cannot be told ends at its deadline; its end is what counts.
+asio::awaitable<void> Shell::extend_child(StreamId id, Role role, std::string instance, lease::Version version,
+                                          Instant until) {
+  std::shared_ptr<Kept> child = streams.at(id).child(role);
+  Status told = co_await child->extend(version.n, until);
+  if (!told)
+    log::debug("stream.not_extended", told.error().message).with("streamId", id).with("instanceId", instance);
+}
+
+// The last word about the session has to come under its lease.
+asio::awaitable<void> Shell::release(StreamId id) {
+  Stream& stream = streams.at(id);
+  if (desk.version(subject(id)).n != 0) {
+    StreamTold last = word_of(stream);
+    last.view["state"] = "idle";
+    (void)co_await ports.plane.tell(std::move(last));
+  }
+  stream.told.reset();
+  desk.release(subject(id));
+}
+
+StreamTold Shell::word_of(const Stream& stream) const {
+  Instant now = ports.clock.now();
+  return {subject(stream.state.id), settings.owner, desk.version(subject(stream.state.id)),
+          stream::write_memory(stream::remember(stream.state, now)),
+          stream::write_view(stream.state, now, ports.clock.wall())};
+}
+
+void Shell::tell_if_changed(Stream& stream) {
+  if (stream.telling || stream.state.lease.holding != stream::Holding::held) return;
+  stream::Memory memory = stream::remember(stream.state, ports.clock.now());
+  if (stream.told == memory) return;
+  stream.told = std::move(memory);
+  stream.telling = true;
+  spawn(tell(stream.state.id), "a word about a stream");
+}
+
+// One word at a time; what changes meanwhile follows.
+asio::awaitable<void> Shell::tell(StreamId id) {
+  StreamTold word = word_of(streams.at(id));
+  auto kept = co_await ports.plane.tell(std::move(word));
+  Stream& stream = streams.at(id);
+  stream.telling = false;
+  if (!kept) {
+    log::debug("stream.untold", kept.error().message).with("streamId", id);
+    stream.told.reset();  // told again with the next change
+    co_return;
+  }
+  tell_if_changed(stream);
+}
+
+}  // namespace weir::orchestrator

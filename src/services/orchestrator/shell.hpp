@@ -1,0 +1,76 @@
+// Shell: what the parts of an orchestrator share: its ports, its settings, and the streams it knows. Loop thread only.
+#pragma once
+
+#include "lease_desk.hpp"
+#include "report.hpp"
+
+#include "weir/base/alarm.hpp"
+#include "weir/orchestrator/orchestrator.hpp"
+#include "weir/stream/memory.hpp"
+
+#include <deque>
+
+namespace weir::orchestrator {
+
+// One stream: the machine's state, and the handles of what it started.
+struct Stream {
+  stream::State state;
+  stream::Wishes wishes = {};               // the operator's
+  std::shared_ptr<Kept> worker, forwarder;  // none where no process is known; shared with calls that are under way
+  bool loading = true;                      // its record is being read: events wait
+  std::deque<stream::Event> waiting = {};
+  std::optional<stream::Memory> told = {};  // what the plane knows
+  bool telling = false;
+
+  // Long idle, and nothing of it under way. A stream that comes back is read again.
+  bool forgettable(Instant now) const {
+    return state.phase == stream::Phase::idle && now > state.since + 60s && !loading && !telling && !state.session() &&
+           !state.publisher.live && !worker && !forwarder && state.lease.holding == stream::Holding::none;
+  }
+  std::shared_ptr<Kept>& child(stream::Role role) { return role == stream::Role::worker ? worker : forwarder; }
+};
+
+struct Shell {
+  Shell(boost::asio::io_context& loop, OrchestratorPorts reached, net::Metrics& metrics, OrchestratorSettings given);
+
+  // Tells the stream's machine, and performs what it decides. Makes the stream where it is not known.
+  void feed(const stream::StreamId& id, stream::Event event);
+  // From now on streams hear events; those that came before are heard first.
+  void begin();
+  // Reads the stream's record before its machine hears anything.
+  Stream& open(const stream::StreamId& id);
+  void settings_changed(Stream& stream);
+  // Watches a process until its end.
+  void watch(const stream::StreamId& id, stream::Role role, const std::string& instance);
+  void spawn(boost::asio::awaitable<void> work, std::string_view what);
+
+  boost::asio::io_context& io;
+  const OrchestratorPorts ports;
+  const OrchestratorSettings settings;
+  Report report;
+  LeaseDesk desk;
+  std::map<stream::StreamId, Stream> streams;
+  Alarm changed, look_soon, ended;
+  bool over = false;
+  bool adopted = false;  // what an earlier orchestrator left is known
+
+ private:
+  static constexpr size_t kEarlyMax = 10'000;  // more are left to the first look at MediaMTX
+  std::deque<std::pair<stream::StreamId, stream::Event>> early_;
+
+  void step(Stream& stream, const stream::Event& event);
+  void perform(Stream& stream, const stream::Action& action);
+  void start(Stream& stream, stream::Role role, const std::string& instance, const KeptSpec& spec);
+  void hear_lease(const SubjectId& id, const LeaseNews& news);
+  void extend(Stream& stream, lease::Version version, Instant until);
+  boost::asio::awaitable<void> extend_child(stream::StreamId id, stream::Role role, std::string instance,
+                                            lease::Version version, Instant until);
+  boost::asio::awaitable<void> wait_for(stream::StreamId id, stream::Role role, std::string instance);
+  boost::asio::awaitable<void> load(stream::StreamId id);
+  boost::asio::awaitable<void> release(stream::StreamId id);
+  void tell_if_changed(Stream& stream);
+  boost::asio::awaitable<void> tell(stream::StreamId id);
+  StreamTold word_of(const Stream& stream) const;
+};
+
+}  // namespace weir::orchestrator

@@ -1,0 +1,229 @@
+// Published streams end to end: a real MediaMTX, real publishers, `weir orchestrator` with its keepers and children.
+#include "fleet.hpp"
+#include "stall.hpp"
+#include "stream_house.hpp"
+
+#include "weir/base/json.hpp"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace weir::test {
+namespace {
+
+constexpr const char* kPassthrough = "demo: {mode: passthrough}\n";
+
+std::string in(const std::string& id) { return "live/" + id + "/in"; }
+std::string out(const std::string& id) { return "live/" + id + "/out"; }
+
+class OrchestratorStreams : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::string why = stream_house_needs(); !why.empty()) GTEST_SKIP() << why;
+  }
+  void open(StreamHouseOptions options = {.streams = kPassthrough}) {
+    house_ = std::make_unique<StreamHouse>(std::move(options));
+  }
+  // For a failing test.
+  std::string report() const { return house_->log() + house_->child_logs() + house_->hub().log(); }
+  bool runs(const std::string& id, Duration limit = 20s) {
+    return eventually(limit, [&] { return house_->state(id) == "running" && house_->hub().ready(out(id), 1s); });
+  }
+  // The connection that publishes `out`: another one is another id.
+  std::string sender(const std::string& id) {
+    auto path = house_->hub().path(out(id));
+    return path ? path->source_id : "";
+  }
+  std::unique_ptr<StreamHouse> house_;
+};
+
+TEST_F(OrchestratorStreams, WhatIsPublished_ComesOutAgain_AndNothingIsLeftAfterTheGrace) {
+  open();
+  auto publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(runs("demo")) << report();
+  EXPECT_EQ(house_->hub().path(out("demo"))->tracks, house_->hub().path(in("demo"))->tracks);
+  publisher.reset();
+  EXPECT_TRUE(eventually(30s, [&] { return house_->state("demo") == "idle"; })) << report();
+  EXPECT_TRUE(house_->hub().gone(out("demo")));
+  EXPECT_TRUE(eventually(10s, [&] { return house_->children().empty(); })) << report();
+}
+
+TEST_F(OrchestratorStreams, AForward_ReachesItsDestination_AndShowsItsKeyNowhere) {
+  constexpr std::string_view kCanary = "canarykey4711";
+  open({.streams = "other: {mode: passthrough}\n"});
+  std::string destination = house_->hub().rtmp_base() + "/dest/" + std::string(kCanary);
+  write_text(house_->folder().path() + "/streams.yaml",
+             fmt::format("demo: {{mode: passthrough, forward: true, destination: \"{}\"}}\n", destination));
+  house_->kill_orchestrator();
+  house_->start();
+  auto publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(runs("demo")) << report();
+  ASSERT_TRUE(house_->hub().ready("dest/" + std::string(kCanary))) << report();
+  for (const std::string& said : {house_->log(), house_->child_logs(), json::to_text(house_->stream("demo")),
+                                  house_->get("/metrics").text, house_->get("/v1/streams").text})
+    EXPECT_EQ(said.find(kCanary), std::string::npos) << said;
+  for (int pid : house_->children())
+    for (const char* file : {"cmdline", "environ"})
+      EXPECT_EQ(text_in_file(fmt::format("/proc/{}/{}", pid, file)).find(kCanary), std::string::npos) << pid << file;
+
+  std::string before = sender("demo");
+  ASSERT_EQ(house_->post("/v1/streams/demo/forward", {{"on", false}}).status, 200);
+  EXPECT_TRUE(house_->hub().gone("dest/" + std::string(kCanary))) << report();
+  EXPECT_EQ(sender("demo"), before) << "the worker is not touched";
+  ASSERT_EQ(house_->post("/v1/streams/demo/forward", {{"on", true}}).status, 200);
+  EXPECT_TRUE(house_->hub().ready("dest/" + std::string(kCanary))) << report();
+}
+
+TEST_F(OrchestratorStreams, APublisherThatIsAwayForTwoSeconds_ContinuesItsRun) {
+  open();
+  auto publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(runs("demo")) << report();
+  std::string run = house_->run("demo");
+  publisher.reset();
+  ASSERT_TRUE(house_->hub().gone(in("demo")));
+  publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(house_->hub().ready(in("demo")));
+  ASSERT_TRUE(runs("demo")) << report();
+  EXPECT_EQ(house_->run("demo"), run);
+  boost::json::object view = house_->stream("demo");
+  EXPECT_EQ(view.at("worker").at("restarts").to_number<int>(), 0) << view;
+}
+
+TEST_F(OrchestratorStreams, ManyConnectsAndDisconnects_NeverLeaveTwoReaders) {
+  open();
+  size_t most = 0;
+  int loops = std::getenv("WEIR_LONG") != nullptr ? 100 : 12;
+  for (int i = 0; i < loops; ++i) {
+    auto publisher = house_->hub().publish(in("demo"));
+    ASSERT_TRUE(house_->hub().ready(in("demo")));
+    most = std::max(most, house_->hub().readers(in("demo")).size());
+    publisher.reset();
+    ASSERT_TRUE(house_->hub().gone(in("demo")));
+  }
+  auto publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(runs("demo", 40s)) << report();
+  EXPECT_TRUE(eventually(10s, [&] { return house_->hub().readers(in("demo")).size() == 1; }));
+  EXPECT_LE(most, 1u);
+}
+
+TEST_F(OrchestratorStreams, WithoutHooks_StreamsAreFoundAndEnded) {
+  open({.streams = kPassthrough, .hooks = false});
+  auto publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(runs("demo")) << report();
+  EXPECT_NE(house_->log().find("\"missed\":true"), std::string::npos) << "a missed hook is logged as missed";
+  publisher.reset();
+  EXPECT_TRUE(eventually(30s, [&] { return house_->state("demo") == "idle"; })) << report();
+}
+
+TEST_F(OrchestratorStreams, AnOrchestratorThatIsKilled_InterruptsNobody) {
+  constexpr int kStreams = 4;
+  std::string streams;
+  for (int i = 0; i < kStreams; ++i) streams += fmt::format("s{}: {{mode: passthrough}}\n", i);
+  open({.streams = streams});
+  std::vector<std::unique_ptr<Program>> publishers;
+  for (int i = 0; i < kStreams; ++i) publishers.push_back(house_->hub().publish(in(fmt::format("s{}", i))));
+  std::map<std::string, std::string> senders, runs_before;
+  for (int i = 0; i < kStreams; ++i) {
+    std::string id = fmt::format("s{}", i);
+    ASSERT_TRUE(runs(id, 40s)) << report();
+    senders[id] = sender(id);
+    runs_before[id] = house_->run(id);
+  }
+  auto children = house_->children().size();
+  house_->kill_orchestrator();
+  EXPECT_EQ(house_->children().size(), children) << "they live on";
+  house_->start();
+  for (const auto& [id, before] : senders) {
+    EXPECT_TRUE(eventually(5s, [&] { return house_->state(id) == "running"; })) << id << report();
+    EXPECT_EQ(house_->run(id), runs_before[id]);
+  }
+  // Longer than the lease that the dead orchestrator left behind: what was adopted is extended.
+  let_last(35s);
+  for (const auto& [id, before] : senders) EXPECT_EQ(sender(id), before) << id << report();
+  EXPECT_EQ(house_->children().size(), children);
+}
+
+TEST_F(OrchestratorStreams, SigtermLeavesTheStreams_AndStopEndsThem) {
+  open();
+  auto publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(runs("demo")) << report();
+  std::string before = sender("demo");
+  EXPECT_EQ(house_->stop_orchestrator(SIGTERM), 0) << report();
+  EXPECT_EQ(sender("demo"), before);
+  house_->start();
+  ASSERT_TRUE(eventually(5s, [&] { return house_->state("demo") == "running"; })) << report();
+  ASSERT_EQ(house_->post("/v1/streams/demo/stop", {}).status, 200);
+  EXPECT_TRUE(eventually(20s, [&] { return house_->children().empty(); })) << report();
+  EXPECT_TRUE(house_->hub().gone(out("demo")));
+  ASSERT_EQ(house_->post("/v1/streams/demo/restart", {}).status, 200);
+  EXPECT_TRUE(runs("demo")) << report();
+}
+
+TEST_F(OrchestratorStreams, WhileADestinationRefuses_OutGoesOn_AndRestartsStayWithinTheLimit) {
+  std::string dead = fmt::format("rtmp://127.0.0.1:{}/app/key", free_port());
+  open({.streams = fmt::format("demo: {{mode: passthrough, forward: true, destination: \"{}\"}}\n", dead),
+        .flags = {"--restart-max-per-10-min", "2"}});
+  auto publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(runs("demo")) << report();
+  std::string before = sender("demo");
+  EXPECT_TRUE(eventually(20s, [&] { return house_->child_logs().find("egress.retry") != std::string::npos; }))
+      << report();
+  EXPECT_EQ(sender("demo"), before);
+  EXPECT_EQ(house_->state("demo"), "running");
+}
+
+TEST_F(OrchestratorStreams, AnOrchestratorWhoseHostDies_IsSucceededByAnother_AndNeverBothPublish) {
+  TempDir plane_folder;
+  WeirProcess plane(plane_folder.path(), "sqlite:" + plane_folder.path() + "/weir.db");
+  std::string secret = plane_folder.path() + "/auth.secret";
+  auto flags = [&](const std::string& id) {
+    return std::vector<std::string>{"--control-plane-url", plane.url(), "--auth-secret-file", secret,
+                                    "--orchestrator-id", id, "--stream-lease-ttl-s", "6"};
+  };
+  open({.streams = kPassthrough, .flags = flags("first"), .secret = secret});
+  auto publisher = house_->hub().publish(in("demo"));
+  ASSERT_TRUE(runs("demo")) << report();
+  EXPECT_EQ(plane.get("/v1/streams/demo").field("holder"), "first") << plane.log();
+
+  std::string other = house_->folder().path() + "/p";
+  std::vector<std::string> words{WEIR_BINARY, "orchestrator", "--listen", "127.0.0.1:0", "--state-dir", other};
+  for (const std::string& word : house_->hub_flags()) words.push_back(word);
+  for (const std::string& word : flags("second")) words.push_back(word);
+  Program second(other + ".log", words);
+  EXPECT_TRUE(eventually(10s, [&] { return second.log().find("lease_blocked") != std::string::npos; })) << second.log();
+  std::string before = sender("demo");
+  EXPECT_EQ(house_->hub().readers(in("demo")).size(), 1u) << "the second has no worker";
+
+  std::vector<int> host = house_->children();
+  house_->kill_orchestrator();
+  signal_all(host, SIGKILL);
+  EXPECT_TRUE(eventually(20s, [&] {
+    std::string now = sender("demo");
+    return !now.empty() && now != before && house_->hub().readers(in("demo")).size() == 1;
+  })) << second.log();
+  EXPECT_TRUE(eventually(10s, [&] { return plane.get("/v1/streams/demo").field("holder") == "second"; })) << plane.log();
+  publisher.reset();
+  EXPECT_TRUE(eventually(40s, [&] { return house_->hub().path(out("demo")) == std::nullopt || !house_->hub().path(out("demo"))->ready; }))
+      << second.log();
+  second.signal(SIGTERM);
+  EXPECT_EQ(second.wait(20s), 0);
+  EXPECT_TRUE(eventually(20s, [&] { return processes_with(other + "/streams").empty(); }));
+}
+
+TEST_F(OrchestratorStreams, BadHooks_AreRefusedWithASentence_AndGoodOnesAnsweredWithACorrelationId) {
+  open();
+  Reply good = house_->post("/v1/mediamtx/events/ready",
+                            {{"path", "live/x/in"}, {"query", "lang=es"}, {"sourceType", "rtmp"}, {"sourceId", "1"}});
+  EXPECT_EQ(good.status, 200) << good.text;
+  EXPECT_FALSE(good.field("correlation_id").empty()) << good.text;
+  for (const boost::json::value& bad : {boost::json::value{{"path", "live/x/out"}}, boost::json::value{{"path", 7}},
+                                        boost::json::value(boost::json::array{})}) {
+    Reply reply = house_->post("/v1/mediamtx/events/not-ready", bad);
+    EXPECT_EQ(reply.status, 400) << reply.text;
+  }
+  EXPECT_EQ(house_->get("/healthz").status, 200);
+}
+
+}  // namespace
+}  // namespace weir::test
