@@ -20,6 +20,8 @@ class Demo {
   // Removes cameras that an earlier run left because it was killed: they are not simulated any more.
   boost::asio::awaitable<void> remove_left_behind();
   boost::asio::awaitable<void> stop();
+  // The address of the first of them; empty where none runs.
+  Secret first_url() const { return cameras_.empty() ? Secret() : cameras_.front().config.rtsp_url; }
 
  private:
   boost::asio::awaitable<Status> put_camera(const std::string& name, const std::string& url);

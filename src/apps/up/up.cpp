@@ -12,6 +12,7 @@
 #include "runner/runner.hpp"
 #include "runner_process.hpp"
 #include "screen.hpp"
+#include "stream_demo.hpp"
 
 #include "weir/base/log.hpp"
 #include "weir/base/spawn.hpp"
@@ -163,11 +164,12 @@ Result<std::string> log_to_file(const std::string& state_dir) {
 
 constexpr Duration kStopGrace = 15s;
 
-// What runs beside the control plane: the simulated cameras, the runner, and the screen.
+// What runs beside the control plane: the simulated cameras, a published stream, the runner, and the screen.
 class Everything {
  public:
+  // `stream`: where a MediaMTX was named.
   Everything(ServerProcess& process, std::vector<std::string> runner, std::string url, int demo, std::string footage,
-             std::string log, TerminalTable& table)
+             std::optional<StreamDemoSetup> stream, std::string log, TerminalTable& table)
       : clock_(process.clock()),
         host_(process.io()),
         demo_(host_, process.clock(), *process.store().catalog, *process.store().catalog,
@@ -179,7 +181,10 @@ class Everything {
         demo_cameras_(demo),
         footage_(std::move(footage)),
         log_(std::move(log)),
-        table_(table) {}
+        table_(table) {
+    if (stream)
+      stream_.emplace(process.io(), clock_, *std::move(stream), [this](const std::string& line) { table_.say(line); });
+  }
 
   asio::awaitable<void> run() {
     if (demo_cameras_ > 0) {
@@ -192,6 +197,10 @@ class Everything {
         table_.say("no simulated cameras: " + started.error().message);
       }
     }
+    if (!stopping_ && stream_ && !demo_.first_url().empty()) {
+      Status begun = stream_->start(demo_.first_url());
+      if (!begun) table_.say("no published stream: " + begun.error().message);
+    }
     if (!stopping_) co_await demo_.remove_left_behind();
     auto executor = co_await asio::this_coro::executor;
     spawn(executor, show(), "the screen");
@@ -201,6 +210,7 @@ class Everything {
     stopping_ = true;
     show_now("stopping: cameras are let go; Ctrl-C again ends at once\n");
     if (starting_) co_await demo_.stop();  // nothing else would end its wait
+    if (stream_) co_await stream_->stop();
     co_await runner_.stop(kStopGrace);
     co_await demo_.stop();
   }
@@ -225,6 +235,7 @@ class Everything {
   Clock& clock_;
   posix::PosixHost host_;
   Demo demo_;
+  std::optional<StreamDemo> stream_;
   RunnerProcess runner_;
   const std::string url_;
   const int demo_cameras_;
@@ -258,12 +269,27 @@ std::vector<std::string> runner_arguments(const Settings& settings, const std::s
   return out;
 }
 
+// The published stream of the demo. What a flag or the file said of stream workers reaches them by the environment.
+std::optional<StreamDemoSetup> stream_setup(const Arguments& arguments, const Settings& settings, const std::string& url) {
+  if (!arguments.has("mediamtx")) return std::nullopt;
+  StreamDemoSetup setup{.mediamtx = fs::absolute(arguments.text("mediamtx")).lexically_normal().string(),
+                        .folder = fs::absolute(settings.text("state_dir")).lexically_normal().string() + "/stream",
+                        .control_plane = url,
+                        .secret_file = fs::absolute(secret_file(settings)).string()};
+  for (const char* name : {"models_dir", "library_dir"})
+    if (settings.origin(name) != "default" && !settings.text(name).empty())
+      setup.environment.emplace_back(setting_environment(name), fs::absolute(settings.text(name)).string());
+  return setup;
+}
+
 Result<int> up(const Arguments& arguments) {
   TRY(settings, arguments.settings());
   TRY(limit, arguments.number("for"));
   if (limit && (*limit < 0 || *limit > 1e9)) return usage_error("--for must be a number of seconds");
   TRY(demo, arguments.number("demo"));
   if (demo && (*demo < 0 || *demo > 1000)) return usage_error("--demo must be a number of cameras, at most 1000");
+  if (arguments.has("mediamtx") && (!demo || *demo < 1))
+    return usage_error("--mediamtx shows a simulated camera as a published stream: give --demo N as well");
   std::vector<CameraLine> cameras;
   if (arguments.has("cameras")) {
     TRY(text, read_file(arguments.text("cameras"), 64 << 20));
@@ -298,7 +324,7 @@ Result<int> up(const Arguments& arguments) {
     log = path;
   }
   Everything everything(process, runner_arguments(settings, url), url, demo ? static_cast<int>(*demo) : 0,
-                        demo_footage(arguments), log, table);
+                        demo_footage(arguments), stream_setup(arguments, settings, url), log, table);
   process.attach({.run = [&] { return everything.run(); },
                   .stop = [&] { return everything.stop(); },
                   .grace = kStopGrace});
@@ -316,6 +342,7 @@ Command up_command() {
           {{"for", "SECONDS", "Stop by itself after this time"},
            {"demo", "N", "Start this many simulated cameras that show real footage"},
            {"footage", "FILE", "The video that simulated cameras show"},
+           {"mediamtx", "PROGRAM", "With --demo: show a published stream as well, through this MediaMTX"},
            {"cameras", "FILE", "Cameras to add or change (CSV or YAML); missing tenants and sites are created"}},
           up,
           kRunnerDefaults};
