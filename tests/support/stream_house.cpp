@@ -31,9 +31,16 @@ std::string stream_house_needs(MediaMtx::Version version) { return MediaMtx::mis
 
 StreamHouse::StreamHouse(StreamHouseOptions options) : options_(std::move(options)), port_(free_port()) {
   std::string beside = std::filesystem::path(WEIR_HOOK).parent_path();
+  if (!options_.hook_script.empty()) {
+    beside = folder_.path() + "/hook";
+    std::filesystem::create_directory(beside);
+    write_text(beside + "/weir-hook", options_.hook_script);
+    std::filesystem::permissions(beside + "/weir-hook", std::filesystem::perms::owner_all);
+  }
   MediaMtx::Options hub{.version = options_.version,
                         .config = hub_config(options_.version, options_.hooks),
                         .environment = {{"WEIR_ORCHESTRATOR_URL", fmt::format("http://127.0.0.1:{}", port_)},
+                                        {"WEIR_HOOK", WEIR_HOOK},
                                         {"PATH", beside + ":" + std::getenv("PATH")}}};
   hub_ = std::make_unique<MediaMtx>(folder_, std::move(hub));
   if (!options_.streams.empty()) write_text(folder_.path() + "/streams.yaml", options_.streams);

@@ -14,6 +14,7 @@ struct StreamHouseOptions {
   std::string streams = {};                 // the streams file, as YAML
   std::vector<std::string> flags = {};      // of the orchestrator, in addition
   bool hooks = true;                        // else MediaMTX calls nobody
+  std::string hook_script = {};             // a shell script in the place of weir-hook, which it finds as $WEIR_HOOK
   std::string secret = {};                  // the file with the key of tokens, where it is not in the state folder
   MediaMtx::Version version = MediaMtx::Version::v1_21_0;
 };
