@@ -94,6 +94,28 @@ TEST_F(EgressLease, PastIt_TheConnectionIsReset_ExtendedInTime_ItGoesOn) {
   EXPECT_TRUE(forwarder->forwarding()) << forwarder->child().log();
 }
 
+TEST_F(EgressLease, PastIt_ButKept_ItForwardsOn_AndOpensNothingNew) {
+  auto forwarder = start(3600s);
+  ASSERT_TRUE(forwarder->forwarding()) << forwarder->child().log();
+  Supervisor next(socket_path());
+  Instant end = boot_now() + 1s;
+  std::string answer = next.say(fmt::format(R"({{"version":8,"valid_until_us":{},"keep_until_us":{}}})",
+                                            end.time_since_epoch().count(), in(60s)));
+  EXPECT_NE(answer.find("keep_until_us"), std::string::npos) << answer;
+  ASSERT_TRUE(eventually(20s, [&] { return boot_now() > end + 2s; }));
+  EXPECT_EQ(forwarder->metric("egress_forwarder_forwarding"), 1);
+  double sent = forwarder->metric("egress_forwarder_bytes_out_total");
+  EXPECT_TRUE(eventually(10s, [&] { return forwarder->metric("egress_forwarder_bytes_out_total") > sent; }));
+  EXPECT_TRUE(forwarder->events("egress.held").empty()) << forwarder->child().log();
+  // The stream's publisher goes: nothing is dialled again until the right is valid.
+  hub_.reset();
+  ASSERT_TRUE(forwarder->said("egress.held", 20s)) << forwarder->child().log();
+  size_t dials = forwarder->events("egress.input.connecting").size();
+  next.extend(8, in(60s));
+  EXPECT_TRUE(eventually(10s, [&] { return forwarder->events("egress.input.connecting").size() > dials; }))
+      << forwarder->child().log();
+}
+
 TEST_F(EgressLease, PastIt_AndNotExtended_ItEndsWith40_30sLater) {
   Instant begun = boot_now();
   auto forwarder = start(2s);

@@ -48,7 +48,7 @@ TEST_F(KeeperAdoption, AStarterKilledBeforeItWroteDownTheKeeper_IsFollowedByOneT
   std::ofstream(folder_.path() + "/kept/demo.worker.record") << json::to_text(without);
   auto kept = adopt_one();
   EXPECT_TRUE(kept->running());
-  EXPECT_TRUE(run(io_, kept->extend(7, boot_now() + 60s)));
+  EXPECT_TRUE(run(io_, kept->extend(7, for_all(boot_now() + 60s))));
   EXPECT_EQ(keeper_pid(), keeper) << "and writes it down";
   kept->kill();
   EXPECT_EQ(wait(kept), 128 + SIGKILL);
@@ -64,11 +64,11 @@ TEST_F(KeeperAdoption, AStarterThatDoesNotComeBack_DoesNotKeepItPastTheDeadline)
 
 TEST_F(KeeperAdoption, ASuccessor_IsRefusedWhileTheLockIsHeld_AndIsToldUntilWhen) {
   auto kept = start(spec("exec sleep 600", 600s));
-  auto successor = host()->start(spec("exit 0"));
+  auto successor = try_start(spec("exit 0"));
   ASSERT_FALSE(successor);
   EXPECT_EQ(successor.error().code, Errc::conflict);
   EXPECT_EQ(successor.error().reason, "kept_alive");
-  EXPECT_EQ(successor.error().details.at("until_us").as_int64(), kept->valid_until().time_since_epoch().count());
+  EXPECT_EQ(successor.error().details.at("until_us").as_int64(), kept->ends_at().time_since_epoch().count());
   EXPECT_NE(successor.error().message.find("demo.worker"), std::string::npos);
   KeptSpec other = spec("exit 0");
   other.name = "demo.forward";
@@ -86,10 +86,10 @@ TEST_F(KeeperAdoption, ItsKeeperKilled_TheChildLivesOn_AndIsKnownByItsLock) {
   EXPECT_FALSE(dead(child));
   EXPECT_TRUE(kept->running());
   EXPECT_TRUE(adopt_one()->running());
-  auto successor = host()->start(spec("exit 0"));
+  auto successor = try_start(spec("exit 0"));
   ASSERT_FALSE(successor);
   EXPECT_EQ(successor.error().reason, "kept_alive");
-  auto extended = run(io_, kept->extend(7, boot_now() + 600s));
+  auto extended = run(io_, kept->extend(7, for_all(boot_now() + 600s)));
   ASSERT_FALSE(extended);
   EXPECT_EQ(extended.error().reason, "kept_silent");
   kept->stop();
@@ -119,7 +119,7 @@ TEST_F(KeeperAdoption, ANewBoot_AdoptsNothingAndEndsNothing) {
   boot_ = "boot-2";
   EXPECT_TRUE(host()->adopt().empty());
   EXPECT_TRUE(kept->running());
-  auto successor = host()->start(spec("exit 0"));
+  auto successor = try_start(spec("exit 0"));
   ASSERT_FALSE(successor) << "its lock still says that it lives";
   EXPECT_EQ(successor.error().reason, "kept_alive");
   boot_ = "boot-1";
@@ -133,7 +133,7 @@ TEST_F(KeeperAdoption, TheChildrenOfADeadProcess_DoNotKeepTheNextOneFromItsBoot_
     first.emplace(*BootFile::take(file));
     KeeperSettings its = settings();
     its.boot = first->boot();
-    return !first->continued() && (*KeeperHost::create(own, its))->start(spec("exec sleep 600"));
+    return !first->continued() && run(own, (*KeeperHost::create(own, its))->start(spec("exec sleep 600")));
   };
   in_a_process_that_is_killed(begin, [&] {
     EXPECT_FALSE(BootFile::take(file)) << "while that process lives, nobody else continues its boot";

@@ -28,6 +28,9 @@ namespace weir::test {
 using posix::KeeperHost;
 using posix::KeeperSettings;
 
+// One end for opening and for keeping.
+inline Term for_all(Instant until) { return {until, until}; }
+
 inline int connected(const std::string& path) {
   sockaddr_un at{};
   at.sun_family = AF_UNIX;
@@ -73,9 +76,13 @@ class KeeperRig : public ::testing::Test {
             .note = R"({"run_id":"r1"})", .version = 7, .valid_until = boot_now() + valid_for};
   }
   std::unique_ptr<Kept> start(const KeptSpec& what) {
-    auto kept = host()->start(what);
+    auto kept = try_start(what);
     EXPECT_TRUE(kept) << kept.error().message;
     return kept ? *std::move(kept) : nullptr;
+  }
+  Result<std::unique_ptr<Kept>> try_start(const KeptSpec& what) {
+    auto its = host();
+    return run(io_, its->start(what));
   }
   std::unique_ptr<Kept> adopt_one() {
     auto found = host()->adopt();
@@ -105,7 +112,7 @@ class KeeperRig : public ::testing::Test {
   void start_and_be_killed(const KeptSpec& what) {
     in_a_process_that_is_killed([&](boost::asio::io_context& own) {
       auto its = KeeperHost::create(own, settings());
-      return its && (*its)->start(what);
+      return its && run(own, (*its)->start(what));
     });
   }
   std::optional<int> wait(const std::unique_ptr<Kept>& kept) { return run(io_, kept->wait()); }

@@ -1,48 +1,26 @@
 // Published streams end to end: a real MediaMTX, real publishers, `weir orchestrator` with its keepers and children.
-#include "fleet.hpp"
-#include "stall.hpp"
-#include "stream_house.hpp"
+#include "stream_rig.hpp"
 
 #include "weir/base/json.hpp"
-
-#include <gtest/gtest.h>
 
 #include <csignal>
 
 namespace weir::test {
 namespace {
 
-constexpr const char* kPassthrough = "demo: {mode: passthrough}\n";
-
-std::string in(const std::string& id) { return "live/" + id + "/in"; }
-std::string out(const std::string& id) { return "live/" + id + "/out"; }
-
-class OrchestratorStreams : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (std::string why = stream_house_needs(); !why.empty()) GTEST_SKIP() << why;
-  }
-  void open(StreamHouseOptions options = {.streams = kPassthrough}) {
-    house_ = std::make_unique<StreamHouse>(std::move(options));
-  }
-  // For a failing test.
-  std::string report() const { return house_->log() + house_->child_logs() + house_->hub().log(); }
-  bool runs(const std::string& id, Duration limit = 20s) {
-    return eventually(limit, [&] { return house_->state(id) == "running" && house_->hub().ready(out(id), 1s); });
-  }
-  // The connection that publishes `out`: another one is another id.
-  std::string sender(const std::string& id) {
-    auto path = house_->hub().path(out(id));
-    return path ? path->source_id : "";
-  }
-  std::unique_ptr<StreamHouse> house_;
-};
+class OrchestratorStreams : public StreamRig {};
 
 TEST_F(OrchestratorStreams, WhatIsPublished_ComesOutAgain_AndNothingIsLeftAfterTheGrace) {
   open();
   auto publisher = house_->hub().publish(in("demo"));
   ASSERT_TRUE(runs("demo")) << report();
   EXPECT_EQ(house_->hub().path(out("demo"))->tracks, house_->hub().path(in("demo"))->tracks);
+  // The worker's metrics are read at the orchestrator, where Prometheus finds them.
+  constexpr std::string_view kPage = "/streams/demo/worker/metrics";
+  EXPECT_TRUE(eventually(10s, [&] { return house_->get("/sd/prometheus").text.find(kPage) != std::string::npos; }))
+      << house_->get("/sd/prometheus").text;
+  EXPECT_NE(house_->get(std::string(kPage)).text.find("weir_stream_worker_forwarding"), std::string::npos);
+  EXPECT_EQ(house_->get("/streams/demo/forwarder/metrics").status, 404) << "nothing is forwarded";
   publisher.reset();
   EXPECT_TRUE(eventually(30s, [&] { return house_->state("demo") == "idle"; })) << report();
   EXPECT_TRUE(house_->hub().gone(out("demo")));
@@ -116,32 +94,64 @@ TEST_F(OrchestratorStreams, WithoutHooks_StreamsAreFoundAndEnded) {
   EXPECT_TRUE(eventually(30s, [&] { return house_->state("demo") == "idle"; })) << report();
 }
 
+// Reads `out` to the end of this object and keeps the time of every picture, so that a gap can be seen.
+class Watcher {
+ public:
+  Watcher(const TempDir& folder, const std::string& url)
+      : program_(fmt::format("{}/watch-{}", folder.path(), url.size()),
+                 {"ffmpeg", "-nostdin", "-loglevel", "error", "-rtsp_transport", "tcp", "-i", url, "-an", "-c", "copy",
+                  "-flush_packets", "1", "-f", "framecrc", "-"}) {}
+  // The decoding times so far, in the stream's own units.
+  std::vector<std::int64_t> times() const {
+    std::vector<std::int64_t> all;
+    std::istringstream lines(program_.log());
+    for (std::string line; std::getline(lines, line);) {
+      long long dts = 0;
+      if (std::sscanf(line.c_str(), "0, %lld,", &dts) == 1) all.push_back(dts);
+    }
+    return all;
+  }
+
+ private:
+  Program program_;
+};
+
 TEST_F(OrchestratorStreams, AnOrchestratorThatIsKilled_InterruptsNobody) {
-  constexpr int kStreams = 4;
+  constexpr int kStreams = 10;
   std::string streams;
-  for (int i = 0; i < kStreams; ++i) streams += fmt::format("s{}: {{mode: passthrough}}\n", i);
+  std::vector<std::string> ids;
+  for (int i = 0; i < kStreams; ++i) ids.push_back(fmt::format("s{}", i));
+  for (const std::string& id : ids) streams += id + ": {mode: passthrough}\n";
   open({.streams = streams});
   std::vector<std::unique_ptr<Program>> publishers;
-  for (int i = 0; i < kStreams; ++i) publishers.push_back(house_->hub().publish(in(fmt::format("s{}", i))));
+  for (const std::string& id : ids) publishers.push_back(house_->hub().publish(in(id)));
   std::map<std::string, std::string> senders, runs_before;
-  for (int i = 0; i < kStreams; ++i) {
-    std::string id = fmt::format("s{}", i);
-    ASSERT_TRUE(runs(id, 40s)) << report();
+  for (const std::string& id : ids) {
+    ASSERT_TRUE(runs(id, 60s)) << id << report();
     senders[id] = sender(id);
     runs_before[id] = house_->run(id);
   }
-  auto children = house_->children().size();
-  house_->kill_orchestrator();
-  EXPECT_EQ(house_->children().size(), children) << "they live on";
-  house_->start();
-  for (const auto& [id, before] : senders) {
-    EXPECT_TRUE(eventually(5s, [&] { return house_->state(id) == "running"; })) << id << report();
-    EXPECT_EQ(house_->run(id), runs_before[id]);
+  Watcher watcher(house_->folder(), house_->hub().base() + "/" + out("s0"));
+  ASSERT_TRUE(eventually(20s, [&] { return watcher.times().size() > 10; }));
+  size_t children = house_->children().size();
+  for (Duration away : {1s, 20s}) {
+    house_->kill_orchestrator();
+    EXPECT_EQ(house_->children().size(), children) << "they live on";
+    let_last(away);
+    house_->start();
+    for (const std::string& id : ids) {
+      EXPECT_TRUE(eventually(5s, [&] { return house_->state(id) == "running"; })) << id << report();
+      EXPECT_EQ(house_->run(id), runs_before[id]);
+    }
   }
-  // Longer than the lease that the dead orchestrator left behind: what was adopted is extended.
-  let_last(35s);
-  for (const auto& [id, before] : senders) EXPECT_EQ(sender(id), before) << id << report();
+  // Past the end of the lease that the dead orchestrator left behind: what was adopted is extended.
+  let_last(10s);
+  for (const std::string& id : ids) EXPECT_EQ(sender(id), senders[id]) << id << report();
   EXPECT_EQ(house_->children().size(), children);
+  std::vector<std::int64_t> times = watcher.times();
+  std::int64_t step = times[2] - times[1];
+  for (size_t i = 2; i < times.size(); ++i) ASSERT_EQ(times[i] - times[i - 1], step) << "picture " << i;
+  EXPECT_GT(times.size(), 300u);
 }
 
 TEST_F(OrchestratorStreams, SigtermLeavesTheStreams_AndStopEndsThem) {

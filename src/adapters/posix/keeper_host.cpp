@@ -7,6 +7,9 @@
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +20,8 @@
 #include <filesystem>
 
 namespace weir::posix {
+
+namespace asio = boost::asio;
 
 namespace {
 
@@ -98,6 +103,30 @@ std::unique_ptr<ProcessWatch> find_keeper(PosixHost& processes, KeptRecord& reco
   return watch ? *std::move(watch) : nullptr;
 }
 
+Error still_alive(const KeptRecord& earlier, const KeeperSettings& settings) {
+  Instant until = earlier.ends_at + (earlier.lease_socket.empty() ? 0s : settings.backstop);
+  return {Errc::conflict, "kept_alive",
+          fmt::format("an earlier process of {} lives; unless it is extended, it is ended in {:.1f} s", earlier.name,
+                      std::max(0.0, seconds(until - boot_now()))),
+          {{"until_us", until.time_since_epoch().count()}}};
+}
+
+// Blocks for as long as the disk and the kernel do. The record, with the keeper that was started. (Asio hands values from
+// one thread to another that can be made from nothing only.)
+asio::awaitable<std::optional<Result<KeptRecord>>> start_keeper(KeptSpec spec, KeeperSettings settings, KeptRecord record) {
+  KeptFolder folder(settings.folder);
+  auto launched = launch_keeper(spec, settings, folder, record);
+  if (!launched) {
+    // Where a keeper was there for a moment, its child may be; the record leads to it.
+    if (!NonceLock(folder.lock_path(record.nonce)).held()) folder.remove(record.name, record.nonce);
+    co_return std::move(launched).error();
+  }
+  if (auto mark = mark_of(launched->pid)) record.keeper = *mark;
+  if (auto written = folder.write(record, KeptFolder::Durable::no); !written)
+    log::warn("kept.record", written.error().message).with("name", record.name);  // the nonce still finds it
+  co_return record;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<KeeperHost>> KeeperHost::create(boost::asio::io_context& io, KeeperSettings settings) {
@@ -112,34 +141,22 @@ Result<std::unique_ptr<KeeperHost>> KeeperHost::create(boost::asio::io_context& 
   return std::unique_ptr<KeeperHost>(new KeeperHost(io, std::move(settings)));
 }
 
-Result<std::unique_ptr<Kept>> KeeperHost::start(const KeptSpec& spec) {
-  TRY(sound, check(spec));
+asio::awaitable<Result<std::unique_ptr<Kept>>> KeeperHost::start(KeptSpec spec) {
+  CO_TRY(sound, check(spec));
   KeptFolder folder(settings_.folder);
   if (auto earlier = folder.find(spec.name)) {
     NonceLock lock(folder.lock_path(earlier->nonce));
     auto keeper = find_keeper(processes_, *earlier, folder, lock);
-    if ((keeper && keeper->running()) || lock.held()) {
-      Instant until = earlier->valid_until + (earlier->lease_socket.empty() ? 0s : settings_.backstop);
-      return Error{Errc::conflict, "kept_alive",
-                   fmt::format("an earlier process of {} lives; unless it is extended, it is ended in {:.1f} s",
-                               spec.name, std::max(0.0, seconds(until - boot_now()))),
-                   {{"until_us", until.time_since_epoch().count()}}};
-    }
+    if ((keeper && keeper->running()) || lock.held()) co_return still_alive(*earlier, settings_);
   }
-  KeptRecord record{.name = spec.name, .nonce = random_hex(kNonceBytes), .boot = settings_.boot, .note = spec.note,
-                    .lease_socket = spec.lease_socket, .version = spec.version, .valid_until = spec.valid_until};
-  auto launched = launch_keeper(spec, settings_, folder, record);
-  if (!launched) {
-    // Where a keeper was there for a moment, its child may be; the record leads to it.
-    if (!NonceLock(folder.lock_path(record.nonce)).held()) folder.remove(record.name, record.nonce);
-    return std::move(launched).error();
-  }
-  if (auto mark = mark_of(launched->pid)) record.keeper = *mark;
-  if (auto written = folder.write(record, KeptFolder::Durable::no); !written)
-    log::warn("kept.record", written.error().message).with("name", record.name);  // the nonce still finds it
+  KeptRecord fresh{.name = spec.name, .nonce = random_hex(kNonceBytes), .boot = settings_.boot, .note = spec.note,
+                   .lease_socket = spec.lease_socket, .version = spec.version, .ends_at = spec.valid_until};
+  auto started = co_await asio::co_spawn(starting_, start_keeper(std::move(spec), settings_, fresh), asio::use_awaitable);
+  if (!*started) co_return std::move(*started).error();
+  KeptRecord record = **std::move(started);
   NonceLock lock(folder.lock_path(record.nonce));
   auto keeper = find_keeper(processes_, record, folder, lock);
-  return std::unique_ptr<Kept>(std::make_unique<KeptProcess>(
+  co_return std::unique_ptr<Kept>(std::make_unique<KeptProcess>(
       std::make_shared<KeptState>(KeptState{io_, settings_, folder, record, lock, std::move(keeper)})));
 }
 

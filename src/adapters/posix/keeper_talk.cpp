@@ -44,7 +44,11 @@ Result<Leased> read_answer(const std::string& socket, std::string_view line) {
   const json::value* until = said.if_contains("valid_until_us");
   if (version == nullptr || until == nullptr || !version->is_int64() || !until->is_int64())
     return silent(socket, "the answer says neither version nor deadline");
-  return Leased{version->get_int64(), Instant(Duration(until->get_int64()))};
+  Instant valid_until{Duration(until->get_int64())};
+  const json::value* keep = said.if_contains("keep_until_us");
+  bool two = keep != nullptr && keep->is_int64();
+  return Leased{version->get_int64(), {valid_until, two ? Instant(Duration(keep->get_int64())) : valid_until},
+                text(said, "control")};
 }
 
 Descriptor connected(const std::string& socket) {
@@ -73,8 +77,9 @@ asio::awaitable<Result<Leased>> extend_at(asio::io_context& io, std::string sock
   boost::system::error_code failed;
   co_await peer->async_connect(Local::endpoint(socket), asio::redirect_error(asio::use_awaitable, failed));
   if (failed) co_return silent(socket, failed.message());
-  std::string line = fmt::format("{{\"version\":{},\"valid_until_us\":{}}}\n", wanted.version,
-                                 wanted.valid_until.time_since_epoch().count());
+  std::string line = fmt::format("{{\"version\":{},\"valid_until_us\":{},\"keep_until_us\":{}}}\n", wanted.version,
+                                 wanted.term.valid_until.time_since_epoch().count(),
+                                 wanted.term.keep_until.time_since_epoch().count());
   co_await asio::async_write(*peer, asio::buffer(line), asio::redirect_error(asio::use_awaitable, failed));
   if (failed) co_return silent(socket, failed.message());
   line.clear();

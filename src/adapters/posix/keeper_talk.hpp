@@ -2,8 +2,7 @@
 // socket, as weir/keeper/keeping.hpp and weir/egress/lease_socket.hpp describe it. Loop thread only.
 #pragma once
 
-#include "weir/base/result.hpp"
-#include "weir/base/time.hpp"
+#include "weir/ports/kept_host.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -15,7 +14,8 @@ namespace weir::posix {
 
 struct Leased {
   std::int64_t version = 0;
-  Instant valid_until{};
+  Term term = {};
+  std::string control = {};  // where a child said that it serves its metrics
 };
 
 // Asks for an extension and hears what counts now: an error with the other side's word where it refuses, and

@@ -19,31 +19,35 @@ namespace {
 
 constexpr Duration kLook = 50ms;  // between two looks at the lock of a child whose keeper is dead
 
-void keep_on_disk(KeptState& kept, Leased wanted) {
-  if (wanted.version < kept.record.version) return;
-  kept.record.version = wanted.version;
-  kept.record.valid_until = wanted.valid_until;
+void keep_on_disk(KeptState& kept, std::int64_t version, Instant ends_at) {
+  if (version < kept.record.version) return;
+  kept.record.version = version;
+  kept.record.ends_at = ends_at;
   // A full disk stops no stream: the next start finds an older version, and whoever uses that is refused.
   if (auto written = kept.folder.write(kept.record, KeptFolder::Durable::no); !written)
     log::warn("kept.record", written.error().message).with("name", kept.record.name);
 }
 
-asio::awaitable<Status> extend_both(std::shared_ptr<KeptState> kept, Leased wanted) {
+// The keeper has one deadline, at which it ends the child: a child that knows both of its own is given the later one.
+asio::awaitable<Status> extend_both(std::shared_ptr<KeptState> kept, std::int64_t version, Term term) {
   if (!kept->running())
     co_return Error{Errc::conflict, "ended", fmt::format("{} has ended", kept->record.name)};
-  keep_on_disk(*kept, wanted);
-  CO_TRY(heard, co_await extend_at(kept->io, kept->folder.socket_path(kept->record.nonce), wanted));
-  if (!kept->record.lease_socket.empty()) {
-    CO_TRY(child, co_await extend_at(kept->io, kept->record.lease_socket, wanted));
+  bool knows = !kept->record.lease_socket.empty();
+  Instant ends_at = knows ? term.keep_until : term.valid_until;
+  keep_on_disk(*kept, version, ends_at);
+  CO_TRY(heard, co_await extend_at(kept->io, kept->folder.socket_path(kept->record.nonce), {version, {ends_at, ends_at}}));
+  if (knows) {
+    CO_TRY(child, co_await extend_at(kept->io, kept->record.lease_socket, {version, term}));
+    kept->control = child.control;
   }
   kept->version = heard.version;
-  kept->valid_until = heard.valid_until;
+  kept->ends_at = heard.term.valid_until;
   co_return ok();
 }
 
 // The keeper's work, where it is dead: nobody else ends a child that knows no deadline.
 void end_due_orphans(KeptState& kept) {
-  Instant end = kept.record.valid_until + (kept.record.lease_socket.empty() ? 0s : kept.settings.backstop);
+  Instant end = kept.record.ends_at + (kept.record.lease_socket.empty() ? 0s : kept.settings.backstop);
   if (boot_now() >= std::min(end, kept.kill_orphans_at.value_or(end))) kept.lock.signal_holders(SIGKILL);
 }
 
@@ -64,8 +68,8 @@ asio::awaitable<std::optional<int>> wait_for_all(std::shared_ptr<KeptState> kept
 
 }  // namespace
 
-asio::awaitable<Status> KeptProcess::extend(std::int64_t version, Instant valid_until) {
-  return extend_both(state_, {version, valid_until});
+asio::awaitable<Status> KeptProcess::extend(std::int64_t version, Term term) {
+  return extend_both(state_, version, term);
 }
 
 void KeptProcess::stop() {

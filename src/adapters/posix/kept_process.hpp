@@ -19,7 +19,8 @@ struct KeptState {
   const NonceLock lock;
   std::unique_ptr<ProcessWatch> keeper;  // null where it is dead, or was never found
   std::int64_t version = record.version;
-  Instant valid_until = record.valid_until;
+  Instant ends_at = record.ends_at;
+  std::string control = {};
   std::optional<Instant> kill_orphans_at = {};  // where the keeper is dead and the child has been told to stop
   bool collected = false;
   std::optional<int> code = {};
@@ -33,9 +34,10 @@ class KeptProcess final : public Kept {
   const std::string& name() const override { return state_->record.name; }
   const std::string& note() const override { return state_->record.note; }
   std::int64_t version() const override { return state_->version; }
-  Instant valid_until() const override { return state_->valid_until; }
+  Instant ends_at() const override { return state_->ends_at; }
+  const std::string& control() const override { return state_->control; }
   bool running() const override { return state_->running(); }
-  boost::asio::awaitable<Status> extend(std::int64_t version, Instant valid_until) override;
+  boost::asio::awaitable<Status> extend(std::int64_t version, Term term) override;
   void stop() override;
   void kill() override;
   boost::asio::awaitable<std::optional<int>> wait() override;

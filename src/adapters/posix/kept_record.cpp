@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 template <class V>
 void fields(V& v, KeptRecord& r) {
-  std::int64_t valid_until_us = r.valid_until.time_since_epoch().count();
+  std::int64_t valid_until_us = r.ends_at.time_since_epoch().count();
   v.required("name", r.name);
   v.required("nonce", r.nonce);
   v.required("boot_id", r.boot);
@@ -38,7 +38,7 @@ void fields(V& v, KeptRecord& r) {
   v.required("version", r.version);
   v.required("valid_until_us", valid_until_us);
   v.optional("keeper", r.keeper);
-  if constexpr (V::reading) r.valid_until = Instant(Duration(valid_until_us));
+  if constexpr (V::reading) r.ends_at = Instant(Duration(valid_until_us));
 }
 
 namespace {

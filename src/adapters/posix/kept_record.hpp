@@ -26,7 +26,7 @@ struct KeptRecord {
   std::string note = {};
   std::string lease_socket = {};
   std::int64_t version = 0;
-  Instant valid_until{};
+  Instant ends_at{};  // when the keeper ends the child, or, where the child knows its deadline, the child itself
   std::optional<ProcessMark> keeper = {};  // nothing until it was started
 };
 

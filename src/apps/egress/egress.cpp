@@ -34,7 +34,7 @@ ForwardJob make_job(const Settings& s, const Secret& input_url, const forward::D
           .port_setting = "prom_egress_port",
           .policy = read_policy(s),
           .ends = [input, output](egress::SendRight& right, net::Metrics&) mutable {
-            output.may_send = [&right](Instant now) { return right.valid(now); };
+            output.may_send = [&right](Instant now) { return right.keeps(now); };
             return egress::Ends{.input = [input] { return ffmpeg::make_copy_input(input); },
                                 .output = [output] { return ffmpeg::make_copy_output(output); }};
           }};

@@ -52,6 +52,7 @@ Status ForwardProcess::start() {
   Status served = server_.listen_from("127.0.0.1", static_cast<int>(settings_.integer(job_.port_setting)));
   if (!served) served = server_.listen_from("127.0.0.1", 0);
   if (!served) log::warn(event("no_metrics"), served.error().message);  // a stream is worth more than its numbers
+  if (served) socket_.tell_control("http://" + server_.address());
   print_line(json::to_text(json::object{{"control", "http://" + server_.address()}, {"pid", ::getpid()}}));
   log::info(event("starting"), fmt::format("{} starts", job_.voice.self))
       .with("metrics", served ? "http://" + server_.address() + "/metrics" : "")
@@ -73,11 +74,13 @@ void ForwardProcess::hear(int) {
 
 // The timer knows nothing of a machine that sleeps: it looks once a second, too.
 void ForwardProcess::watch_deadline() {
-  auto until = right_.valid_until();
-  if (!until) return;
-  Duration left = *until - boot_now();
-  if (left <= 0s) return forwarder_.look_at_right();
-  deadline_.expires_after(std::min(left, Duration(1s)));
+  auto ends = right_.ends();
+  if (!ends) return;
+  Instant now = boot_now();
+  if (now >= ends->valid_until) forwarder_.look_at_right();
+  if (now >= ends->keep_until) return;
+  Instant next = now < ends->valid_until ? ends->valid_until : ends->keep_until;
+  deadline_.expires_after(std::min(next - now, Duration(1s)));
   deadline_.async_wait([this](const boost::system::error_code& cancelled) {
     if (!cancelled) watch_deadline();
   });

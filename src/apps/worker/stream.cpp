@@ -90,7 +90,7 @@ ForwardJob make_job(const Settings& s, const Secret& from, const Secret& to, egr
                                .connect_timeout = s.duration("connect_timeout_s"),
                                .stall_timeout = s.duration("dest_stall_timeout_s")};
   auto make_ends = [&s, input, output](egress::SendRight& right, net::Metrics& metrics) mutable {
-    output.may_send = [&right](Instant now) { return right.valid(now); };
+    output.may_send = [&right](Instant now) { return right.keeps(now); };
     egress::Ends ends{.input = [input] { return ffmpeg::make_copy_input(input); },
                       .output = [output] { return ffmpeg::make_publish_output(output); }};
     if (s.text("stream_mode") == "passthrough") return ends;

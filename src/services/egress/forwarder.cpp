@@ -41,7 +41,9 @@ void Forwarder::stop() {
 
 void Forwarder::look_at_right() {
   std::lock_guard lock(mutex_);
-  if (!right_.valid(boot_now())) {
+  Instant now = boot_now();
+  bool stands = forwarding_ && right_.keeps(now);
+  if (!right_.valid(now) && !stands) {
     if (output_ != nullptr) output_->reset();
     if (dialling_ != nullptr) dialling_->interrupt();
     if (reading_ != nullptr) reading_->interrupt();
@@ -54,9 +56,12 @@ std::optional<Forwarder::Event> Forwarder::pending(bool held) {
     std::lock_guard lock(mutex_);
     if (stop_) return forward::StopAsked{};
   }
-  bool valid = right_.valid(boot_now());
-  if (!valid && !held) return forward::DeadlinePassed{};
-  if (valid && held) return forward::Extended{};
+  Instant now = boot_now();
+  bool valid = right_.valid(now);
+  if (held) return valid ? std::optional<Event>(forward::Extended{}) : std::nullopt;
+  // What stands is kept for a while longer; where either connection is lost, neither is opened again.
+  bool stands = course_.input.up && course_.output.up && right_.keeps(now);
+  if (!valid && !stands) return forward::DeadlinePassed{};
   return std::nullopt;
 }
 

@@ -121,6 +121,31 @@ TEST_F(Forwarding, ARightThatEnds_ResetsTheConnectionBeforeTheCallReturns_AndHol
   EXPECT_TRUE(written(3));
 }
 
+TEST_F(Forwarding, ARightThatOnlyKeeps_LetsTheStreamFlow_AndOpensNothing) {
+  start(quick(), boot_now() + 3600s);
+  ASSERT_TRUE(written(3));
+  ASSERT_TRUE(right_->extend(2, {boot_now(), boot_now() + 3600s}));
+  forwarder_->look_at_right();
+  EXPECT_TRUE(written(20));
+  EXPECT_EQ(stage_.resets, 0);
+  stage_.set([&] { stage_.output_ends = failure(Kind::rtmp_publish_hangup, "the destination hung up"); });
+  ASSERT_TRUE(test::eventually(20s, [&] { return log_.count("egress.held") == 1; })) << "the input is closed as well";
+  EXPECT_EQ(stage_.inputs, 1);
+  EXPECT_EQ(stage_.outputs, 1);
+  ASSERT_TRUE(right_->extend(2, boot_now() + 3600s));
+  forwarder_->look_at_right();
+  ASSERT_TRUE(stage_.wait([&] { return stage_.outputs == 2 && stage_.inputs == 2; }));
+  EXPECT_TRUE(written(3));
+}
+
+TEST_F(Forwarding, ARightThatOnlyKeeps_EndsAtItsSecondEnd) {
+  start(quick(), boot_now() + 3600s);
+  ASSERT_TRUE(written(3));
+  ASSERT_TRUE(right_->extend(2, {boot_now(), boot_now()}));
+  forwarder_->look_at_right();
+  stage_.set([&] { EXPECT_GE(stage_.resets, 1); });
+}
+
 TEST_F(Forwarding, ARightThatIsBackBeforeAnybodyNoticed_CostsOneConnection_NotTheProcess) {
   start(quick(), boot_now() + 3600s);
   ASSERT_TRUE(written(3));

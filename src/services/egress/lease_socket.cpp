@@ -45,18 +45,26 @@ struct LeaseSocket::State : std::enable_shared_from_this<State> {
     if (!parsed || !parsed->is_object()) return refusal("bad_request", "a line is one JSON object");
     const json::object& asked = parsed->get_object();
     if (!asked.empty()) {
-      const auto* version = asked.if_contains("version");
-      const auto* until = asked.if_contains("valid_until_us");
-      if (version == nullptr || until == nullptr || !version->is_int64() || !until->is_int64() ||
-          version->get_int64() < 0 || until->get_int64() < 0)
-        return refusal("bad_request", "version and valid_until_us must be whole numbers");
-      Status extended = right.extend(version->get_int64(), Instant(Duration(until->get_int64())));
+      auto number = [&](std::string_view name) -> std::optional<std::int64_t> {
+        const json::value* found = asked.if_contains(name);
+        if (found == nullptr || !found->is_int64() || found->get_int64() < 0) return std::nullopt;
+        return found->get_int64();
+      };
+      auto version = number("version"), until = number("valid_until_us"), keep = number("keep_until_us");
+      if (!version || !until || (asked.contains("keep_until_us") && !keep))
+        return refusal("bad_request", "version, valid_until_us and keep_until_us must be whole numbers");
+      SendRight::Ends ends{Instant(Duration(*until)), Instant(Duration(keep.value_or(*until)))};
+      Status extended = right.extend(*version, ends);
       if (!extended) return refusal(extended.error().reason, extended.error().message);
       changed();
     }
-    auto valid_until = right.valid_until();
-    return {{"version", right.version()},
-            {"valid_until_us", valid_until ? json::value(valid_until->time_since_epoch().count()) : json::value()}};
+    json::object now{{"version", right.version()}, {"valid_until_us", nullptr}, {"keep_until_us", nullptr},
+                     {"control", control}};
+    if (auto ends = right.ends()) {
+      now["valid_until_us"] = ends->valid_until.time_since_epoch().count();
+      now["keep_until_us"] = ends->keep_until.time_since_epoch().count();
+    }
+    return now;
   }
 
   asio::awaitable<void> serve(std::shared_ptr<State> self, Local::socket peer) {
@@ -92,7 +100,7 @@ struct LeaseSocket::State : std::enable_shared_from_this<State> {
   Local::acceptor acceptor;
   SendRight& right;
   std::function<void()> changed;
-  std::string path;
+  std::string path, control;
   int connections = 0;
 };
 
@@ -127,5 +135,7 @@ Status LeaseSocket::listen(const std::string& path) {
   spawn(state_->acceptor.get_executor(), state_->accept(state_), "the lease socket");
   return ok();
 }
+
+void LeaseSocket::tell_control(std::string url) { state_->control = std::move(url); }
 
 }  // namespace weir::egress

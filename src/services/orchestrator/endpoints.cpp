@@ -10,6 +10,12 @@ using net::Method;
 using net::Request;
 using net::Response;
 
+namespace {
+constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
+std::string word(stream::Role role) { return std::string(json::write_value(role).as_string()); }
+}  // namespace
+
 Endpoints::Endpoints(Orchestrator& orchestrator, net::Metrics& metrics, Clock& clock, EndpointSettings settings)
     : orchestrator_(orchestrator), metrics_(metrics), clock_(clock), settings_(std::move(settings)) {}
 
@@ -89,6 +95,21 @@ asio::awaitable<Response> Endpoints::order(Request& request, std::string what) {
                                         {"holder", orchestrator_.owner().runner.str()}});
 }
 
+// Prometheus asks under the host name that it was configured with, and gets targets under the same name.
+json::array Endpoints::discovered(const std::string& host) const {
+  json::array out;
+  auto target = [&](std::string path, json::object labels) {
+    labels["__metrics_path__"] = std::move(path);
+    labels["orchestrator_id"] = orchestrator_.owner().runner.str();
+    out.push_back(json::object{{"targets", json::array{json::value(host)}}, {"labels", std::move(labels)}});
+  };
+  target("/metrics", {{"job", "weir-orchestrator"}});
+  for (const auto& [id, role] : orchestrator_.measured())
+    target(fmt::format("/streams/{}/{}/metrics", id, word(role)),
+           {{"job", role == stream::Role::worker ? "weir-stream-worker" : "weir-egress"}, {"stream_id", id.str()}});
+  return out;
+}
+
 void Endpoints::add_to(net::Router& router) {
   router.add(Method::post, "/v1/mediamtx/events/ready", [this](Request& r) { return hook(r, true); });
   router.add(Method::post, "/v1/mediamtx/events/not-ready", [this](Request& r) { return hook(r, false); });
@@ -105,8 +126,17 @@ void Endpoints::add_to(net::Router& router) {
     co_return Response::json(body, ready ? 200 : 503);
   });
   router.add(Method::get, "/metrics", [this](Request&) -> Answer {
-    co_return Response::text(metrics_.text(), 200, "text/plain; version=0.0.4; charset=utf-8");
+    co_return Response::text(metrics_.text(), 200, kMetricsType);
   });
+  router.add(Method::get, "/sd/prometheus", [this](Request& r) -> Answer {
+    co_return Response::text(json::to_text(discovered(std::string(r.header("host")))), 200, "application/json");
+  });
+  for (stream::Role role : {stream::Role::worker, stream::Role::forwarder})
+    router.add(Method::get, fmt::format("/streams/{{stream_id}}/{}/metrics", word(role)), [this, role](Request& r) -> Answer {
+      auto page = co_await orchestrator_.child_metrics(stream::StreamId::trusted(r.param("stream_id")), role);
+      if (!page) co_return Response::failure(page.error());
+      co_return Response::text(std::move(*page), 200, kMetricsType);
+    });
 }
 
 }  // namespace weir::orchestrator

@@ -49,6 +49,7 @@ void LeaseDesk::feed(const SubjectId& id, const lease::HolderEvent& event) {
   auto [next, actions] = lease::step(at->second, event, clock_.now(), policy_, keys_);
   bool released = before != lease::Phase::idle && next.phase == lease::Phase::idle;
   at->second = std::move(next);
+  agenda_.set(id, lease::wake_at(at->second, policy_));
   for (const lease::HolderAction& action : actions) perform(id, action);
   changed_.ring();
   if (released) tell_released(id);
@@ -109,15 +110,9 @@ void LeaseDesk::tell_refusal(const SubjectId& id, const lease::Question& questio
 
 asio::awaitable<void> LeaseDesk::run() {
   while (!closed_) {
-    Instant next = clock_.now() + kIdle;
-    std::vector<SubjectId> due;
-    for (const auto& [id, holder] : holders_) {
-      auto wake = lease::wake_at(holder, policy_);
-      if (wake && *wake <= clock_.now()) due.push_back(id);
-      else if (wake) next = std::min(next, *wake);
-    }
-    for (const SubjectId& id : due) feed(id, lease::TimePassed{});
-    if (due.empty()) co_await changed_.wait_until(next);
+    for (const SubjectId& id : agenda_.take_due(clock_.now())) feed(id, lease::TimePassed{});
+    Instant next = agenda_.next().value_or(clock_.now() + kIdle);
+    if (next > clock_.now()) co_await changed_.wait_until(next);
   }
 }
 

@@ -5,6 +5,7 @@
 // holder learns reaches the stream by `heard`. Loop thread only.
 #pragma once
 
+#include "weir/base/agenda.hpp"
 #include "weir/base/alarm.hpp"
 #include "weir/base/clock.hpp"
 #include "weir/lease/holder.hpp"
@@ -68,6 +69,7 @@ class LeaseDesk {
   const Heard heard_;
   // Never erased: a late answer to an earlier holder's question must not pass for one to a later one's.
   std::map<SubjectId, lease::HolderState> holders_;
+  Agenda<SubjectId> agenda_;  // when a holder hears that time has passed
   std::map<lease::Operation, std::vector<lease::Question>> gathered_;
   Alarm changed_;
   bool answered_ = false, closed_ = false;

@@ -4,6 +4,7 @@
 #include "shell.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/net/client.hpp"
 #include "weir/stream/view.hpp"
 
 #include <boost/asio/post.hpp>
@@ -24,7 +25,6 @@ struct Orchestrator::Parts {
   asio::awaitable<void> follow_orders();
   void carry_out(const StreamOrder& given);
   asio::awaitable<void> read_wishes_again(StreamId id);
-  void count();
 
   Shell shell;
   Looks looks;
@@ -102,33 +102,11 @@ asio::awaitable<void> Orchestrator::Parts::adopt() {
 asio::awaitable<void> Orchestrator::Parts::keep_time() {
   constexpr Duration kIdle = 60s;
   while (!shell.over) {
-    Instant now = shell.ports.clock.now(), next = now + kIdle;
-    std::vector<StreamId> due;
-    for (const auto& [id, stream] : shell.streams) {
-      auto wake = stream.loading ? std::nullopt : stream::wake_at(stream.state, shell.settings.policy);
-      if (wake && *wake <= now) due.push_back(id);
-      else if (wake) next = std::min(next, *wake);
-    }
-    for (const StreamId& id : due) shell.feed(id, stream::TimePassed{});
-    count();
-    if (due.empty()) co_await shell.changed.wait_until(next);
+    for (const StreamId& id : shell.agenda.take_due(shell.ports.clock.now()))
+      if (!shell.forget(id)) shell.feed(id, stream::TimePassed{});
+    Instant next = shell.agenda.next().value_or(shell.ports.clock.now() + kIdle);
+    if (next > shell.ports.clock.now()) co_await shell.changed.wait_until(next);
   }
-}
-
-void Orchestrator::Parts::count() {
-  int streams = 0, forwarders = 0;
-  for (auto at = shell.streams.begin(); at != shell.streams.end();) {
-    const Stream& stream = at->second;
-    streams += stream.state.worker.life == stream::Life::running ? 1 : 0;
-    forwarders += stream.state.forwarder.life == stream::Life::running ? 1 : 0;
-    if (!stream.forgettable(shell.ports.clock.now())) {
-      ++at;
-      continue;
-    }
-    shell.report.forget(stream.state);
-    at = shell.streams.erase(at);
-  }
-  shell.report.counts(streams, forwarders);
 }
 
 asio::awaitable<void> Orchestrator::Parts::read_wishes_again(StreamId id) {
@@ -207,6 +185,26 @@ void Orchestrator::order(const StreamOrder& order) { parts_->carry_out(order); }
 
 bool Orchestrator::ready() const { return parts_->shell.adopted; }
 const lease::Owner& Orchestrator::owner() const { return parts_->shell.settings.owner; }
+
+std::vector<std::pair<StreamId, Role>> Orchestrator::measured() const {
+  std::vector<std::pair<StreamId, Role>> out;
+  for (auto& [id, stream] : parts_->shell.streams)
+    for (Role role : {Role::worker, Role::forwarder})
+      if (auto& child = stream.child(role); child != nullptr && !child->control().empty()) out.emplace_back(id, role);
+  return out;
+}
+
+asio::awaitable<Result<std::string>> Orchestrator::child_metrics(StreamId id, Role role) const {
+  Shell& shell = parts_->shell;
+  auto at = shell.streams.find(id);
+  if (at == shell.streams.end() || at->second.child(role) == nullptr || at->second.child(role)->control().empty())
+    co_return Error{Errc::not_found, "no_such_child", "no such process of this stream runs here and serves metrics"};
+  std::string url = at->second.child(role)->control();
+  CO_TRY(client, net::HttpClient::create(shell.io, url));
+  net::ClientRequest request{.target = "/metrics", .timeout = 2s};
+  CO_TRY(answer, co_await client.send(std::move(request)));
+  co_return std::move(answer.body);
+}
 
 boost::json::object Orchestrator::view(const StreamId& id) const {
   const Shell& shell = parts_->shell;

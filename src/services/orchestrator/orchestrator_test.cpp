@@ -15,7 +15,7 @@ TEST_F(OrchestratorTest, APublisher_GetsOneWorker_AndALongAbsenceEndsIt) {
   pass(5s);
   EXPECT_EQ(state_of(orchestrator, "demo"), "running");
   EXPECT_EQ(host_.all.size(), 1u) << "no forwarder was wished for";
-  EXPECT_GT(host_.living(kWorker)->valid_until, clock_.now() + 15s) << "the deadline moves on with the lease";
+  EXPECT_GT(host_.living(kWorker)->term.valid_until, clock_.now() + 15s) << "the deadline moves on with the lease";
 
   media_.paths.clear();
   orchestrator.hear(hook("demo", "p1"), false);
@@ -108,7 +108,7 @@ TEST_F(OrchestratorTest, ARestartedOrchestratorOfTheSameBoot_AdoptsItsChildren_A
   EXPECT_EQ(state_of(second, "demo"), "running");
   EXPECT_EQ(second.view(stream::StreamId::trusted("demo")).at("run_id").as_string(), run);
   EXPECT_GT(host_.living(kWorker)->version, version) << "what it held is rotated before it is used";
-  EXPECT_GT(host_.living(kWorker)->valid_until, clock_.now() + 15s);
+  EXPECT_GT(host_.living(kWorker)->term.valid_until, clock_.now() + 15s);
 }
 
 TEST_F(OrchestratorTest, AHookThatComesBeforeTheChildrenAreAdopted_StartsNoSecondWorker) {
@@ -171,6 +171,39 @@ TEST_F(OrchestratorTest, AnExtensionThatIsUnderWayWhenItsChildEnds_DoesNoHarm) {
   pass(5s);
   FakeKept::extension_takes = {};
   EXPECT_TRUE(within(10s, [&] { return host_.living(kWorker) != nullptr; }));
+}
+
+TEST_F(OrchestratorTest, WhileThePlaneIsSilent_ChildrenKeepWhatStands_AndNobodyIsStarted) {
+  Orchestrator& orchestrator = start();
+  publish("demo", "p1");
+  orchestrator.hear(hook("demo", "p1"), true);
+  ASSERT_TRUE(within(5s, [&] { return host_.living("demo.worker") != nullptr; }));
+  auto worker = host_.living("demo.worker");
+  plane_.up = false;
+  for (int i = 0; i < 24; ++i) {
+    pass(5s);
+    ASSERT_TRUE(worker->alive()) << i;
+    ASSERT_GT(worker->term.keep_until, clock_.now()) << i;
+    ASSERT_LT(worker->term.keep_until, clock_.now() + 30s) << "a dead orchestrator's child ends soon";
+  }
+  EXPECT_LT(worker->term.valid_until, clock_.now()) << "it may open no connection and publish no event";
+  plane_.up = true;
+  EXPECT_TRUE(within(15s, [&] { return worker->term.valid_until > clock_.now(); })) << "nobody took the lease meanwhile";
+  EXPECT_TRUE(worker->alive());
+  EXPECT_EQ(host_.named("demo.worker").size(), 1u);
+}
+
+TEST_F(OrchestratorTest, APlaneThatIsSilentForTheWholeGrace_EndsTheChildren) {
+  Orchestrator& orchestrator = start();
+  publish("demo", "p1");
+  orchestrator.hear(hook("demo", "p1"), true);
+  ASSERT_TRUE(within(5s, [&] { return host_.living("demo.worker") != nullptr; }));
+  auto worker = host_.living("demo.worker");
+  plane_.up = false;
+  Instant begun = clock_.now();
+  EXPECT_TRUE(within(400s, [&] { return !worker->alive(); }));
+  EXPECT_GE(clock_.now(), begun + 290s);
+  EXPECT_LE(worker->term.keep_until, begun + 330s);
 }
 
 TEST_F(OrchestratorTest, WhenTheLeaseIsRevoked_TheChildIsKilledAtOnce) {

@@ -6,6 +6,7 @@
 #include "weir/stream/view.hpp"
 
 #include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 namespace weir::orchestrator {
 
@@ -14,7 +15,10 @@ using stream::Role;
 using stream::StreamId;
 
 namespace {
+constexpr Duration kReachMin = 5s;  // longer than the longest pause between two questions about the shortest lease
+
 SubjectId subject(const StreamId& id) { return SubjectId::trusted(id.str()); }
+bool runs(const Stream& stream, Role role) { return stream.state.child(role).life == stream::Life::running; }
 }  // namespace
 
 Shell::Shell(asio::io_context& loop, OrchestratorPorts reached, net::Metrics& metrics, OrchestratorSettings given)
@@ -88,11 +92,32 @@ void Shell::step(Stream& stream, const stream::Event& event) {
     settings_changed(stream);
   }
   stream::Draw draw{random_unit(), random_hex(8)};
+  bool worker_ran = runs(stream, Role::worker), forwarder_ran = runs(stream, Role::forwarder);
   auto [next, actions] = stream::step(std::move(stream.state), event, ports.clock.now(), settings.policy, draw);
   stream.state = std::move(next);
+  workers_ += runs(stream, Role::worker) - worker_ran;
+  forwarders_ += runs(stream, Role::forwarder) - forwarder_ran;
+  report.counts(workers_, forwarders_);
+  agenda.set(stream.state.id, wake_at(stream));
   for (const stream::Action& action : actions) perform(stream, action);
   tell_if_changed(stream);
   changed.ring();
+}
+
+// An idle stream is looked at again when it may be forgotten.
+std::optional<Instant> Shell::wake_at(const Stream& stream) const {
+  auto due = stream::wake_at(stream.state, settings.policy);
+  if (due || stream.state.phase != stream::Phase::idle) return due;
+  return std::max(stream.state.since, ports.clock.now() - 1s) + Stream::kRemembered;
+}
+
+bool Shell::forget(const StreamId& id) {
+  auto at = streams.find(id);
+  if (at == streams.end()) return true;
+  if (!at->second.forgettable(ports.clock.now())) return false;
+  report.forget(at->second.state);
+  streams.erase(at);
+  return true;
 }
 
 void Shell::perform(Stream& stream, const stream::Action& action) {
@@ -103,11 +128,11 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
   if (std::holds_alternative<stream::ReleaseLease>(action)) return spawn(release(id), "a stream's release");
   if (const auto* worker = std::get_if<stream::StartWorker>(&action)) {
     KeptSpec spec = worker_spec(settings.programs, id, *worker, now, desk.valid_until(subject(id)));
-    return start(stream, Role::worker, worker->instance, spec);
+    return spawn(start(id, Role::worker, worker->instance, std::move(spec)), "a worker's start");
   }
   if (const auto* forwarder = std::get_if<stream::StartForwarder>(&action)) {
     KeptSpec spec = forwarder_spec(settings.programs, id, *forwarder, now, desk.valid_until(subject(id)));
-    return start(stream, Role::forwarder, forwarder->instance, spec);
+    return spawn(start(id, Role::forwarder, forwarder->instance, std::move(spec)), "a forwarder's start");
   }
   if (const auto* stop = std::get_if<stream::StopChild>(&action)) {
     if (auto& child = stream.child(stop->role)) child->stop();
@@ -128,22 +153,23 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
   }(ports.plane, *std::move(event)), "a publication");
 }
 
-// The outcome is an event of its own, which the machine hears after it has finished this step.
-void Shell::start(Stream& stream, Role role, const std::string& instance, const KeptSpec& spec) {
-  StreamId id = stream.state.id;
-  auto started = ports.children.start(spec);
+// The outcome is an event of its own, which the machine hears after it has finished this step. Meanwhile the machine may
+// have changed its mind; it waits for the child's end then. Where this process ends first, the next one adopts the child.
+asio::awaitable<void> Shell::start(StreamId id, Role role, std::string instance, KeptSpec spec) {
+  co_await asio::post(io, asio::use_awaitable);
+  auto started = co_await ports.children.start(std::move(spec));
+  if (over) co_return;
   if (!started) {
-    asio::post(io, [this, id, failed = stream::ChildStartFailed{role, instance, started.error().message}] {
-      feed(id, failed);
-    });
-    return;
+    feed(id, stream::ChildStartFailed{role, instance, started.error().message});
+    co_return;
   }
+  Stream& stream = streams.at(id);
   stream.child(role) = *std::move(started);
+  if (stream.state.child(role).life == stream::Life::stopping) stream.child(role)->stop();
+  if (stream.state.child(role).life == stream::Life::killed) stream.child(role)->kill();
   look_soon.ring();
-  asio::post(io, [this, id, role, instance] {
-    feed(id, stream::ChildStarted{role, instance});
-    watch(id, role, instance);
-  });
+  feed(id, stream::ChildStarted{role, instance});
+  watch(id, role, instance);
 }
 
 void Shell::watch(const StreamId& id, Role role, const std::string& instance) {
@@ -165,26 +191,41 @@ void Shell::hear_lease(const SubjectId& which, const LeaseNews& news) {
   auto at = streams.find(id);
   if (at == streams.end() || over) return;
   if (const auto* granted = std::get_if<Granted>(&news)) {
-    extend(at->second, granted->version, granted->valid_until);
+    extend(at->second, granted->version, {granted->valid_until, granted->valid_until});
     return feed(id, stream::LeaseGranted{granted->version});
   }
   if (const auto* taken = std::get_if<TakenByAnother>(&news)) return feed(id, stream::LeaseHeld{taken->why});
   if (std::holds_alternative<Lost>(news)) return feed(id, stream::LeaseLost{});
-  if (std::holds_alternative<Silent>(news)) return feed(id, stream::LeaseSilent{});
+  if (std::holds_alternative<Silent>(news)) {
+    keep_what_stands(at->second);
+    return feed(id, stream::LeaseSilent{});
+  }
   feed(id, stream::LeaseReleased{});
 }
 
-void Shell::extend(Stream& stream, lease::Version version, Instant until) {
+// While nobody answers about the lease, its children keep the connections that they have. Each silence is good for as
+// long as an answer would be, so that children outlive a restart of this process, and end soon after its death; all of
+// them together, for the outage grace. A lease that this process was not granted, or has lost, keeps nothing.
+void Shell::keep_what_stands(Stream& stream) {
+  SubjectId id = subject(stream.state.id);
+  Instant valid_until = desk.valid_until(id);
+  if (valid_until == Instant{}) return;
+  Duration reach = std::max(settings.lease.ttl - lease::safety_margin(settings.lease.ttl), kReachMin);
+  Instant keep_until = std::min(ports.clock.now() + reach, valid_until + settings.policy.outage_grace);
+  if (keep_until > valid_until) extend(stream, desk.version(id), {valid_until, keep_until});
+}
+
+void Shell::extend(Stream& stream, lease::Version version, Term term) {
   for (Role role : {Role::worker, Role::forwarder})
     if (stream.child(role) != nullptr && stream.state.child(role).alive())
-      spawn(extend_child(stream.state.id, role, stream.state.child(role).instance, version, until), "an extension");
+      spawn(extend_child(stream.state.id, role, stream.state.child(role).instance, version, term), "an extension");
 }
 
 // A child that cannot be told ends at its deadline; its end is what counts.
 asio::awaitable<void> Shell::extend_child(StreamId id, Role role, std::string instance, lease::Version version,
-                                          Instant until) {
+                                          Term term) {
   std::shared_ptr<Kept> child = streams.at(id).child(role);
-  Status told = co_await child->extend(version.n, until);
+  Status told = co_await child->extend(version.n, term);
   if (!told)
     log::debug("stream.not_extended", told.error().message).with("streamId", id).with("instanceId", instance);
 }

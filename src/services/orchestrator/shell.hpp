@@ -22,9 +22,10 @@ struct Stream {
   std::optional<stream::Memory> told = {};  // what the plane knows
   bool telling = false;
 
+  static constexpr Duration kRemembered = 60s;  // for as long as it is idle
   // Long idle, and nothing of it under way. A stream that comes back is read again.
   bool forgettable(Instant now) const {
-    return state.phase == stream::Phase::idle && now > state.since + 60s && !loading && !telling && !state.session() &&
+    return state.phase == stream::Phase::idle && now >= state.since + kRemembered && !loading && !telling && !state.session() &&
            !state.publisher.live && !worker && !forwarder && state.lease.holding == stream::Holding::none;
   }
   std::shared_ptr<Kept>& child(stream::Role role) { return role == stream::Role::worker ? worker : forwarder; }
@@ -40,6 +41,8 @@ struct Shell {
   // Reads the stream's record before its machine hears anything.
   Stream& open(const stream::StreamId& id);
   void settings_changed(Stream& stream);
+  // Whether the stream was long idle, and is known no more.
+  bool forget(const stream::StreamId& id);
   // Watches a process until its end.
   void watch(const stream::StreamId& id, stream::Role role, const std::string& instance);
   void spawn(boost::asio::awaitable<void> work, std::string_view what);
@@ -50,6 +53,7 @@ struct Shell {
   Report report;
   LeaseDesk desk;
   std::map<stream::StreamId, Stream> streams;
+  Agenda<stream::StreamId> agenda;  // when a stream's machine hears that time has passed
   Alarm changed, look_soon, ended;
   bool over = false;
   bool adopted = false;  // what an earlier orchestrator left is known
@@ -57,14 +61,17 @@ struct Shell {
  private:
   static constexpr size_t kEarlyMax = 10'000;  // more are left to the first look at MediaMTX
   std::deque<std::pair<stream::StreamId, stream::Event>> early_;
+  int workers_ = 0, forwarders_ = 0;  // that run
 
   void step(Stream& stream, const stream::Event& event);
+  std::optional<Instant> wake_at(const Stream& stream) const;
   void perform(Stream& stream, const stream::Action& action);
-  void start(Stream& stream, stream::Role role, const std::string& instance, const KeptSpec& spec);
+  boost::asio::awaitable<void> start(stream::StreamId id, stream::Role role, std::string instance, KeptSpec spec);
   void hear_lease(const SubjectId& id, const LeaseNews& news);
-  void extend(Stream& stream, lease::Version version, Instant until);
+  void extend(Stream& stream, lease::Version version, Term term);
+  void keep_what_stands(Stream& stream);
   boost::asio::awaitable<void> extend_child(stream::StreamId id, stream::Role role, std::string instance,
-                                            lease::Version version, Instant until);
+                                            lease::Version version, Term term);
   boost::asio::awaitable<void> wait_for(stream::StreamId id, stream::Role role, std::string instance);
   boost::asio::awaitable<void> load(stream::StreamId id);
   boost::asio::awaitable<void> release(stream::StreamId id);

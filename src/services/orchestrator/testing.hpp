@@ -19,8 +19,9 @@ namespace asio = boost::asio;
 struct FakeProcess {
   KeptSpec spec;
   std::int64_t version = 0;
-  Instant valid_until{};
+  Term term = {};
   std::optional<std::optional<int>> end = {};
+  std::string control = {};
   bool stop_ends = true;  // whether it heeds an order to stop
   int stops = 0, kills = 0;
   bool alive() const { return !end; }
@@ -33,13 +34,14 @@ class FakeKept final : public Kept {
   const std::string& name() const override { return process_->spec.name; }
   const std::string& note() const override { return process_->spec.note; }
   std::int64_t version() const override { return process_->version; }
-  Instant valid_until() const override { return process_->valid_until; }
+  Instant ends_at() const override { return process_->term.keep_until; }
+  const std::string& control() const override { return process_->control; }
   bool running() const override { return process_->alive(); }
-  asio::awaitable<Status> extend(std::int64_t version, Instant until) override {
+  asio::awaitable<Status> extend(std::int64_t version, Term term) override {
     if (extension_takes > 0s) co_await clock_.wait(extension_takes);
     if (version < process_->version) co_return Error{Errc::conflict, "stale_version", "a higher one was used"};
     process_->version = version;
-    process_->valid_until = until;
+    process_->term = term;
     co_return ok();
   }
   void stop() override {
@@ -65,12 +67,13 @@ class FakeKept final : public Kept {
 class FakeHost final : public KeptHost {
  public:
   explicit FakeHost(Clock& clock) : clock_(clock) {}
-  Result<std::unique_ptr<Kept>> start(const KeptSpec& spec) override {
+  asio::awaitable<Result<std::unique_ptr<Kept>>> start(KeptSpec spec) override {
+    if (start_takes > 0s) co_await clock_.wait(start_takes);
     for (const auto& each : all)
       if (each->spec.name == spec.name && each->alive())
-        return Error{Errc::conflict, "kept_alive", "an earlier process of that name lives"};
-    all.push_back(std::make_shared<FakeProcess>(FakeProcess{spec, spec.version, spec.valid_until}));
-    return std::unique_ptr<Kept>(new FakeKept(clock_, all.back()));
+        co_return Error{Errc::conflict, "kept_alive", "an earlier process of that name lives"};
+    all.push_back(std::make_shared<FakeProcess>(FakeProcess{spec, spec.version, {spec.valid_until, spec.valid_until}}));
+    co_return std::unique_ptr<Kept>(new FakeKept(clock_, all.back()));
   }
   std::vector<std::unique_ptr<Kept>> adopt() override {
     std::vector<std::unique_ptr<Kept>> found;
@@ -90,6 +93,7 @@ class FakeHost final : public KeptHost {
     return nullptr;
   }
   std::vector<std::shared_ptr<FakeProcess>> all;
+  Duration start_takes{};
 
  private:
   Clock& clock_;

@@ -25,6 +25,12 @@
 
 namespace weir {
 
+// How long a child may go on. Until `valid_until` it may open connections and publish events; until `keep_until`, which
+// is never earlier, it may keep the connections that stand then. A child that knows no deadlines has only the first.
+struct Term {
+  Instant valid_until{}, keep_until{};
+};
+
 struct KeptSpec {
   std::string name;                  // 1 to 80 of A-Z a-z 0-9 _ . -, e.g. "demo.worker"; at most one lives of each
   std::vector<std::string> command;  // an argument vector, never a shell line; the first is a path
@@ -47,13 +53,16 @@ class Kept {
   virtual const std::string& name() const = 0;
   virtual const std::string& note() const = 0;
   virtual std::int64_t version() const = 0;
-  virtual Instant valid_until() const = 0;
+  // When the keeper ends the child, as long as nobody extends it; a child that knows its deadline gets time on top.
+  virtual Instant ends_at() const = 0;
+  // Where a child with a lease socket serves its metrics ("http://127.0.0.1:PORT"), once it has been extended; else "".
+  virtual const std::string& control() const = 0;
   // Whether the keeper, the child or anything below it lives.
   virtual bool running() const = 0;
   // Has succeeded when the keeper, and the child where it has a lease socket, have said so. Each has a second to
   // answer; after an error nobody knows which of them have heard it. `stale_version`: a higher version was used there;
   // `ended`: the child has ended, or is being ended.
-  virtual boost::asio::awaitable<Status> extend(std::int64_t version, Instant valid_until) = 0;
+  virtual boost::asio::awaitable<Status> extend(std::int64_t version, Term term) = 0;
   // SIGTERM to the child; after the stop grace, SIGKILL to all that is left of it.
   virtual void stop() = 0;
   // SIGKILL to everything below the keeper, now.
@@ -66,8 +75,9 @@ class Kept {
 class KeptHost {
  public:
   virtual ~KeptHost() = default;
-  // `kept_alive` while an earlier process of that name is not proven dead; the message says until when it may live.
-  virtual Result<std::unique_ptr<Kept>> start(const KeptSpec& spec) = 0;
+  // `kept_alive` while an earlier process of that name is not proven dead; the message says until when it may live. The
+  // loop goes on meanwhile; where this call is abandoned, the process may have been started, and `adopt` finds it.
+  virtual boost::asio::awaitable<Result<std::unique_ptr<Kept>>> start(KeptSpec spec) = 0;
   // For the start of this program: everything that an earlier process of the same boot started, living or dead, and
   // whose end nobody has waited for. What another boot started is left alone.
   virtual std::vector<std::unique_ptr<Kept>> adopt() = 0;

@@ -1,12 +1,15 @@
 // KeeperHost: KeptHost with one `weir-keeper` (src/keeper) for each kept process, and its records in a folder.
 //
 // A record belongs to the boot that wrote it (boot_file.hpp); a new boot adopts and ends nothing of an earlier one. One
-// process at a time uses the folder: the one that has its BootFile. Loop thread only.
+// process at a time uses the folder: the one that has its BootFile. Loop thread only; files are written and programs
+// started by a thread of the host's own, one after the other, because each start takes milliseconds.
 #pragma once
 
 #include "weir/base/ids.hpp"
 #include "weir/ports/kept_host.hpp"
 #include "weir/posix/child_process.hpp"
+
+#include <boost/asio/thread_pool.hpp>
 
 namespace weir::posix {
 
@@ -25,7 +28,7 @@ class KeeperHost final : public KeptHost {
  public:
   // Makes the folder where there is none.
   static Result<std::unique_ptr<KeeperHost>> create(boost::asio::io_context& io, KeeperSettings settings);
-  Result<std::unique_ptr<Kept>> start(const KeptSpec& spec) override;
+  boost::asio::awaitable<Result<std::unique_ptr<Kept>>> start(KeptSpec spec) override;
   std::vector<std::unique_ptr<Kept>> adopt() override;
 
  private:
@@ -34,6 +37,7 @@ class KeeperHost final : public KeptHost {
   boost::asio::io_context& io_;
   const KeeperSettings settings_;
   PosixHost processes_;
+  boost::asio::thread_pool starting_{1};
 };
 
 }  // namespace weir::posix

@@ -31,8 +31,8 @@ class Forwarder {
   void stop();
   // For a process that ends while its forwarder hangs: what the kernel still holds is thrown away.
   void abandon();
-  // To be called when the right to send has changed or has run out. Where it ran out, the connection is reset before
-  // this returns.
+  // To be called when the right to send has changed, when it is no longer valid, and when it has run out. What may not
+  // stand any more is reset before this returns: a stream that flows stands while the right keeps it.
   void look_at_right();
 
  private:

@@ -2,10 +2,11 @@
 //
 // A Unix socket at a path, open to the same user and to root. One JSON object a line:
 //
-//   {"version": 1099511627780, "valid_until_us": 812345678901}
+//   {"version": 1099511627780, "valid_until_us": 812345678901, "keep_until_us": 812370678901}
 //
-// is answered by what counts now, in the same form, or by {"error":{"code","message"}}. An empty object asks without
-// changing anything. A connection that ends changes nothing. Loop thread only.
+// is answered by what counts now, in the same form and with "control", where this process serves its metrics, or by
+// {"error":{"code","message"}}. Without `keep_until_us` it is the
+// same as `valid_until_us` (send_right.hpp says what the two mean). An empty object asks without changing anything. A connection that ends changes nothing. Loop thread only.
 #pragma once
 
 #include "weir/egress/send_right.hpp"
@@ -26,6 +27,8 @@ class LeaseSocket {
 
   // A socket that a dead process left there is replaced; one on which a process answers is not.
   Status listen(const std::string& path);
+  // Where this process serves health and metrics: "http://127.0.0.1:PORT".
+  void tell_control(std::string url);
 
  private:
   struct State;

@@ -30,6 +30,7 @@ class Endpoints {
   Status may_hook(const net::Request& request) const;
   Status admit(const net::Request& request, bool writes) const;
   void count(bool ready, std::string_view outcome);
+  boost::json::array discovered(const std::string& host) const;
 
   Orchestrator& orchestrator_;
   net::Metrics& metrics_;

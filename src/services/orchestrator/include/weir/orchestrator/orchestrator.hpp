@@ -62,6 +62,9 @@ class Orchestrator {
   boost::json::object view(const stream::StreamId& id) const;  // empty where there is no such stream
   std::vector<boost::json::object> views() const;
   const lease::Owner& owner() const;
+  // The children that serve metrics, and the metrics of one of them.
+  std::vector<std::pair<stream::StreamId, stream::Role>> measured() const;
+  boost::asio::awaitable<Result<std::string>> child_metrics(stream::StreamId id, stream::Role role) const;
 
  private:
   struct Parts;

@@ -19,7 +19,8 @@ inline constexpr SettingSpec kSettings[] = {
      "How long a worker may take to drain: to stop its cameras and have its last events confirmed.",
      "worker runner up", 1, 3600},
     {"outage_grace_s", SettingKind::number, "300", "s",
-     "How long a worker goes on decoding and keeps what it sees on disk while nobody says whose camera it is.",
+     "How long a worker goes on decoding and keeps what it sees on disk while nobody says whose camera it is, and an "
+     "orchestrator's children keep the connections that they have.",
      "worker runner up orchestrator", 1, 86400},
     {"adaptive_keyframe_max_s", SettingKind::number, "1", "s",
      "Adaptive decoding applies to cameras that send a keyframe at least this often.", "worker runner up", 0.1, 60},
