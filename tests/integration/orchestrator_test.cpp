@@ -150,7 +150,8 @@ TEST_F(OrchestratorStreams, AnOrchestratorThatIsKilled_InterruptsNobody) {
   EXPECT_EQ(house_->children().size(), children);
   std::vector<std::int64_t> times = watcher.times();
   std::int64_t step = times[2] - times[1];
-  for (size_t i = 2; i < times.size(); ++i) ASSERT_EQ(times[i] - times[i - 1], step) << "picture " << i;
+  // Where the clip begins anew its sound makes the step a little longer; a picture that is missing doubles it.
+  for (size_t i = 2; i < times.size(); ++i) ASSERT_LT(times[i] - times[i - 1], 2 * step) << "picture " << i;
   EXPECT_GT(times.size(), 300u);
 }
 

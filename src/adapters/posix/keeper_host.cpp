@@ -151,7 +151,8 @@ asio::awaitable<Result<std::unique_ptr<Kept>>> KeeperHost::start(KeptSpec spec) 
   }
   KeptRecord fresh{.name = spec.name, .nonce = random_hex(kNonceBytes), .boot = settings_.boot, .note = spec.note,
                    .lease_socket = spec.lease_socket, .version = spec.version, .ends_at = spec.valid_until};
-  auto started = co_await asio::co_spawn(starting_, start_keeper(std::move(spec), settings_, fresh), asio::use_awaitable);
+  auto work = start_keeper(std::move(spec), settings_, fresh);
+  auto started = co_await asio::co_spawn(starting_, std::move(work), asio::use_awaitable);
   if (!*started) co_return std::move(*started).error();
   KeptRecord record = **std::move(started);
   NonceLock lock(folder.lock_path(record.nonce));

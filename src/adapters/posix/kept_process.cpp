@@ -35,9 +35,11 @@ asio::awaitable<Status> extend_both(std::shared_ptr<KeptState> kept, std::int64_
   bool knows = !kept->record.lease_socket.empty();
   Instant ends_at = knows ? term.keep_until : term.valid_until;
   keep_on_disk(*kept, version, ends_at);
-  CO_TRY(heard, co_await extend_at(kept->io, kept->folder.socket_path(kept->record.nonce), {version, {ends_at, ends_at}}));
+  // Named, not braced temporaries: GCC 12 destroys an aggregate that is built inside a co_await expression twice.
+  Leased of_keeper{version, {ends_at, ends_at}}, of_child{version, term};
+  CO_TRY(heard, co_await extend_at(kept->io, kept->folder.socket_path(kept->record.nonce), of_keeper));
   if (knows) {
-    CO_TRY(child, co_await extend_at(kept->io, kept->record.lease_socket, {version, term}));
+    CO_TRY(child, co_await extend_at(kept->io, kept->record.lease_socket, of_child));
     kept->control = child.control;
   }
   kept->version = heard.version;
