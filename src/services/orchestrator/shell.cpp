@@ -17,6 +17,11 @@ namespace {
 SubjectId subject(const StreamId& id) { return SubjectId::trusted(id.str()); }
 }  // namespace
 
+std::optional<lease::Home> read_home(const StreamRecord& record) {
+  if (record.tenant.empty() || record.site.empty()) return std::nullopt;
+  return lease::Home{record.tenant, record.site};
+}
+
 Shell::Shell(asio::io_context& loop, OrchestratorPorts reached, net::Metrics& metrics, OrchestratorSettings given)
     : io(loop), ports(reached), settings(std::move(given)), report(metrics),
       desk(loop, ports.plane, ports.clock, settings.owner, settings.home, settings.lease,
@@ -58,6 +63,7 @@ asio::awaitable<void> Shell::load(StreamId id) {
   auto record = co_await ports.plane.record(subject(id));
   Stream& stream = streams.at(id);
   if (record) {
+    stream.home = read_home(*record);
     auto wishes = stream::read_wishes(record->wishes);
     if (wishes) stream.wishes = *wishes;
     else stream.wishes.problem = wishes.error().message;
@@ -102,7 +108,7 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
   if (std::holds_alternative<stream::NeedFreshVersion>(action)) return desk.rotate(subject(id));
   if (std::holds_alternative<stream::ReleaseLease>(action)) return spawn(release(id), "a stream's release");
   if (const auto* worker = std::get_if<stream::StartWorker>(&action)) {
-    KeptSpec spec = worker_spec(settings.programs, id, *worker, now, desk.valid_until(subject(id)));
+    KeptSpec spec = worker_spec(settings.programs, id, {home_of(stream)}, *worker, now, desk.valid_until(subject(id)));
     return start(stream, Role::worker, worker->instance, spec);
   }
   if (const auto* forwarder = std::get_if<stream::StartForwarder>(&action)) {
@@ -119,7 +125,7 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
   }
   const auto& what = std::get<stream::Record>(action);
   report.record(stream.state, what);
-  auto event = publication(stream.state, what, settings.home, ports.clock.wall(), random_hex(8));
+  auto event = publication(stream.state, what, home_of(stream), ports.clock.wall(), random_hex(8));
   if (!event) return;
   spawn([](StreamPlane& plane, event::Event said) -> asio::awaitable<void> {
     // Where it does not arrive, the list of streams tells the same.

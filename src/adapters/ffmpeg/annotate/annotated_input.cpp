@@ -49,6 +49,7 @@ struct Annotator::State {
   const AnnotateConfig config;
   forward::KeepUp keep_up;
   std::optional<bool> told = {};
+  std::int64_t shown = 0;  // pictures that were decoded, over all connections
 };
 
 namespace {
@@ -188,9 +189,11 @@ Status AnnotatedInput::annotate(const CodedPacket& packet) {
 
 Status AnnotatedInput::show(AvPtr<AVFrame> frame) {
   Looks* looks = state_->config.looks;
+  std::int64_t number = state_->shown++;
   if (looks != nullptr && looks->due(boot_now())) {
     // The picture as it came: what is drawn afterwards goes into a copy.
     if (auto picture = DecodedPicture::create(owned(av_frame_clone(frame.get())))) {
+      picture->number = number;
       picture->stream_time = Duration(frame->pts);
       picture->captured = wall_now();
       picture->received = boot_now();
