@@ -46,19 +46,24 @@ std::unique_ptr<StreamVoice> voice_of(const Settings& s, const egress::SendRight
   return std::make_unique<StreamVoice>(std::move(config), make_bus, right, metrics);
 }
 
-// What draws into the pictures, and what looks at them. Lives as long as the process.
+// What draws into the pictures, and what looks at them; or only encodes what RTMP does not carry. Lives as long as the
+// process.
 class Annotation {
  public:
   Annotation(const Settings& s, const egress::SendRight& right, net::Metrics& metrics)
-      : annotating_(metrics.gauge("weir_stream_worker_annotating", "1 while detections are drawn into the pictures")),
+      : draw_(draws(s)),
+        annotating_(metrics.gauge("weir_stream_worker_annotating", "1 while detections are drawn into the pictures")),
         fallbacks_(metrics.counter("weir_stream_worker_fallbacks_total",
                                    "How often pictures were handed on as they came, because drawing was too slow")),
-        pictures_(metrics.counter("weir_stream_worker_pictures_total", "Pictures that were drawn into and encoded")),
+        pictures_(metrics.counter("weir_stream_worker_pictures_total", "Pictures that were encoded")),
         lag_(metrics.gauge("weir_stream_worker_lag_seconds", "How far behind its input the worker was when the last picture left")),
-        voice_(voice_of(s, right, metrics)),
-        looker_(looker_config(s), metrics),
+        left_out_(metrics.counter("weir_stream_worker_left_out_total",
+                                  "Pictures that were not encoded, because the machine was too slow for all")),
+        voice_(draw_ ? voice_of(s, right, metrics) : nullptr),
+        looker_(draw_ ? std::make_unique<stream_worker::Looker>(looker_config(s), metrics) : nullptr),
         annotator_(annotate_config(s)) {}
 
+  static bool draws(const Settings& s) { return s.text("stream_mode") == "annotate"; }
   std::unique_ptr<CopyInput> wrap(std::unique_ptr<CopyInput> input) { return annotator_.wrap(std::move(input)); }
 
  private:
@@ -73,15 +78,22 @@ class Annotation {
             }};
   }
   ffmpeg::AnnotateConfig annotate_config(const Settings& s) {
-    return {.keyframe = s.duration("keyframe_s"),
+    return {.draw = draw_,
+            .for_rtmp = s.flag("rtmp_output"),
+            .keyframe = s.duration("keyframe_s"),
             .bitrate_kbit = static_cast<int>(s.integer("bitrate_kbit")),
             .hardware = s.flag("hardware_encoder"),
-            .looks = &looker_,
+            .looks = looker_.get(),
             .changed = [this](bool annotating, const std::string& why) { tell(annotating, why); },
             .left = [this](Duration lag) {
               pictures_.add();
               lag_.set(seconds(lag));
-            }};
+            },
+            .encodes_for_rtmp = [](const std::string& what) {
+              log::info("stream.encoding", "the stream is encoded again, because RTMP does not carry it as it is")
+                  .with("what", what);
+            },
+            .left_out = [this] { left_out_.add(); }};
   }
   void tell(bool annotating, const std::string& why) {
     annotating_.set(annotating ? 1 : 0);
@@ -93,12 +105,14 @@ class Annotation {
     }
   }
 
+  const bool draw_;
   net::Gauge& annotating_;
   net::Counter& fallbacks_;
   net::Counter& pictures_;
   net::Gauge& lag_;
+  net::Counter& left_out_;
   const std::unique_ptr<StreamVoice> voice_;
-  stream_worker::Looker looker_;
+  const std::unique_ptr<stream_worker::Looker> looker_;
   ffmpeg::Annotator annotator_;
 };
 
@@ -127,7 +141,7 @@ ForwardJob make_job(const Settings& s, const Secret& from, const Secret& to, egr
     output.may_send = [&right](Instant now) { return right.valid(now); };
     egress::Ends ends{.input = [input] { return ffmpeg::make_copy_input(input); },
                       .output = [output] { return ffmpeg::make_publish_output(output); }};
-    if (s.text("stream_mode") == "passthrough") return ends;
+    if (!Annotation::draws(s) && !s.flag("rtmp_output")) return ends;
     auto annotation = std::make_shared<Annotation>(s, right, metrics);
     ends.input = [annotation, plain = ends.input] { return annotation->wrap(plain()); };
     return ends;

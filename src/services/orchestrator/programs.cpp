@@ -110,6 +110,7 @@ KeptSpec worker_spec(const Programs& programs, const stream::StreamId& id, const
   document["stream_site"] = about.home.site.str();
   document["stream_mode"] = json::write_value(start.settings.mode);
   document["max_fps"] = start.settings.max_fps;
+  document["rtmp_output"] = about.for_rtmp;
   if (own) {
     spec.command = {programs.worker, "stream", "--config", "/dev/fd/3"};
   } else {

@@ -108,7 +108,9 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
   if (std::holds_alternative<stream::NeedFreshVersion>(action)) return desk.rotate(subject(id));
   if (std::holds_alternative<stream::ReleaseLease>(action)) return spawn(release(id), "a stream's release");
   if (const auto* worker = std::get_if<stream::StartWorker>(&action)) {
-    KeptSpec spec = worker_spec(settings.programs, id, {home_of(stream)}, *worker, now, desk.valid_until(subject(id)));
+    // Also while forwarding is off: it may be switched on without a worker that starts anew.
+    AboutStream about{home_of(stream), !stream.state.settings.destination.empty()};
+    KeptSpec spec = worker_spec(settings.programs, id, about, *worker, now, desk.valid_until(subject(id)));
     return start(stream, Role::worker, worker->instance, spec);
   }
   if (const auto* forwarder = std::get_if<stream::StartForwarder>(&action)) {

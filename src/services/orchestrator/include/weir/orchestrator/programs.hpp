@@ -38,6 +38,7 @@ Result<ChildNote> read_note(std::string_view text);
 // What a worker is told of its stream beside its settings.
 struct AboutStream {
   lease::Home home;       // where its events belong
+  bool for_rtmp = false;  // it has a destination, so that `out` must be what RTMP carries
 };
 
 // `valid_until`: the child's first deadline.

@@ -10,6 +10,9 @@ inline constexpr SettingSpec kSettings[] = {
     {"stream_mode", SettingKind::text, "annotate", "annotate|passthrough",
      "What a stream worker does with a published stream: draws what it detects into the pictures, or hands them on as "
      "they are.", "stream-worker"},
+    {"rtmp_output", SettingKind::flag, "false", "",
+     "Whether a stream worker publishes what RTMP carries, H.264 and AAC, whatever comes in. An orchestrator that knows "
+     "a destination of the stream asks for it.", "stream-worker"},
     {"max_fps", SettingKind::number, "5", "pictures/s", "How many pictures a second a stream worker looks at, at most.",
      "stream-worker", 0.1, 60},
     {"stream_min_score", SettingKind::number, "0.4", "", "Detections that are less certain than this are neither drawn nor published.",
