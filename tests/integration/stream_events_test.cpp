@@ -96,5 +96,18 @@ TEST_F(StreamEvents, WhatTheWorkerSees_IsInTheFeed_AndNothingOfAnOldVersionFollo
   EXPECT_GE(fresh, 1);
 }
 
+TEST_F(StreamEvents, AWorkerThatOutlivesItsOrchestrator_PublishesUnderTheVersionOfTheNextOne) {
+  auto publisher = house_->hub().publish("live/demo/in", {.clip = "people"});
+  ASSERT_TRUE(eventually(60s, [&] { return detections().size() >= 3; })) << report();
+  boost::json::object before = detections().back();
+  house_->kill_orchestrator();
+  std::filesystem::remove(house_->state_dir() + "/streams/worker.token");
+  house_->start();
+  ASSERT_TRUE(eventually(60s, [&] { return version_of(detections().back()) > version_of(before); })) << report();
+  boost::json::object after = detections().back();
+  EXPECT_EQ(after.at("payload").at("shard_id"), before.at("payload").at("shard_id")) << "the same worker" << report();
+  EXPECT_FALSE(text_in_file(house_->state_dir() + "/streams/worker.token").empty()) << "it keeps the token fresh";
+}
+
 }  // namespace
 }  // namespace weir::test

@@ -110,6 +110,7 @@ class ForeignPublisher final : public CopyInput {
     made->track = sound ? forward::Track::audio : forward::Track::video;
     if (sound) {
       EXPECT_GE(av_new_packet(made->packet.get(), 320), 0);
+      std::fill_n(made->packet->data, 320, kSilence);
     } else {
       AvPtr<AVFrame> frame = grey(number_ / 2);
       EXPECT_GE(avcodec_send_frame(encoder_.get(), frame.get()), 0);
@@ -123,6 +124,7 @@ class ForeignPublisher final : public CopyInput {
   void interrupt() override {}
 
  private:
+  static constexpr std::uint8_t kSilence = 0xFF;
   AvPtr<AVCodecContext> encoder_;
   int number_ = 0;
 };
