@@ -85,6 +85,9 @@ TEST_F(OrchestratorStreams, AForwardOfWhatRtmpDoesNotCarry_IsEncodedForIt) {
   auto publisher = house_->hub().publish(in("demo"), {.clip = "vp8"});
   ASSERT_TRUE(runs("demo")) << report();
   ASSERT_TRUE(house_->hub().ready("dest/key")) << report();
+  std::vector<std::string> carried = house_->hub().path("dest/key")->tracks;
+  std::ranges::sort(carried);
+  EXPECT_EQ(carried, (std::vector<std::string>{"H264", "MPEG-4 Audio"}));
   EXPECT_NE(house_->child_logs().find("vp8 as h264, opus as aac"), std::string::npos) << report();
 }
 
