@@ -53,6 +53,22 @@ TEST_F(OrchestratorStreams, AForward_ReachesItsDestination_AndShowsItsKeyNowhere
   EXPECT_TRUE(house_->hub().ready("dest/" + std::string(kCanary))) << report();
 }
 
+TEST_F(OrchestratorStreams, AForwardOfWhatRtmpDoesNotCarry_IsEncodedForIt) {
+  open({.streams = "other: {mode: passthrough}\n"});
+  write_text(house_->folder().path() + "/streams.yaml",
+             fmt::format("demo: {{mode: passthrough, forward: true, destination: \"{}/dest/key\"}}\n",
+                         house_->hub().rtmp_base()));
+  house_->kill_orchestrator();
+  house_->start();
+  auto publisher = house_->hub().publish(in("demo"), {.clip = "vp8"});
+  ASSERT_TRUE(runs("demo")) << report();
+  ASSERT_TRUE(house_->hub().ready("dest/key")) << report();
+  std::vector<std::string> carried = house_->hub().path("dest/key")->tracks;
+  std::ranges::sort(carried);
+  EXPECT_EQ(carried, (std::vector<std::string>{"H264", "MPEG-4 Audio"}));
+  EXPECT_NE(house_->child_logs().find("vp8 as h264, opus as aac"), std::string::npos) << report();
+}
+
 TEST_F(OrchestratorStreams, APublisherThatIsAwayForTwoSeconds_ContinuesItsRun) {
   open();
   auto publisher = house_->hub().publish(in("demo"));

@@ -68,6 +68,22 @@ TEST_P(StreamWorkerCodecs, InPassthrough_OutIsReadable) {
   EXPECT_EQ(worker.child().wait(5s), 0) << worker.child().log();
 }
 
+TEST_P(StreamWorkerCodecs, ForRtmp_OutIsH264WithAac_AndTheLogSaysWhatWasEncoded) {
+  auto publisher = hub_->publish("live/s1/in", {.clip = GetParam().kind});
+  StreamProcess worker(folder_, hub_->base(), {{"rtmp_output", true}});
+  ASSERT_TRUE(worker.forwarding(30s)) << worker.child().log() << hub_->log();
+  auto frames = frames_at(out(), 4);
+  EXPECT_GE(frames["h264"], kPictures) << worker.child().log();
+  EXPECT_GE(frames["aac"], 90);
+  bool carried = GetParam().video == std::string("h264");
+  EXPECT_EQ(frames.contains(GetParam().video), carried);
+  EXPECT_FALSE(frames.contains("opus"));
+  std::string what = worker.last("stream.encoding", "what");
+  EXPECT_EQ(what.find(std::string(GetParam().video) + " as h264") != std::string::npos, !carried) << what;
+  EXPECT_EQ(what.find("opus as aac") != std::string::npos, GetParam().audio == std::string("opus")) << what;
+  EXPECT_EQ(worker.metric("weir_stream_worker_left_out_total"), 0);
+}
+
 TEST_F(StreamWorker, APublisherThatDropsFor2s_InterruptsNeitherTheProcessNorItsPublication) {
   auto publisher = hub_->publish("live/s1/in", {.clip = "h264"});
   StreamProcess worker(folder_, hub_->base());

@@ -2,6 +2,8 @@
 
 #include "weir/base/json.hpp"
 
+#include <fstream>
+
 namespace weir::http_bus {
 
 namespace asio = boost::asio;
@@ -104,7 +106,15 @@ asio::awaitable<Status> HttpBus::send(std::span<const event::Event> events, std:
   co_return read;
 }
 
+// A file that is missing or empty changes nothing: the token that was read last may still be good.
+void HttpBus::read_token_file() {
+  std::string word;
+  std::ifstream(config_.token_file) >> word;
+  if (!word.empty()) config_.token = Secret(std::move(word));
+}
+
 asio::awaitable<Result<std::vector<Confirmation>>> HttpBus::publish(std::vector<event::Event> events) {
+  if (!config_.token_file.empty()) read_token_file();
   std::vector<Confirmation> answers;
   answers.reserve(events.size());
   for (size_t begin = 0; begin < events.size();) {

@@ -1,5 +1,7 @@
 #include "weir/http_bus/http_bus.hpp"
 
+#include "temp_files.hpp"
+
 #include "weir/base/json.hpp"
 #include "weir/net/server.hpp"
 
@@ -7,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 namespace weir::http_bus {
@@ -87,6 +91,19 @@ class Bus : public testing::Test {
   std::map<std::string, std::string, std::less<>> asked_;
   std::string frames_;
 };
+
+TEST_F(Bus, ATokenInAFile_IsReadAgainForEveryPublication_AndTheLastOneStaysWhereTheFileIsGone) {
+  test::TempDir folder;
+  std::string path = folder.path() + "/token";
+  bus_ = *HttpBus::create(io_, {.base_url = "http://" + server_->address(), .token_file = path});
+  for (const char* token : {"first\n", "second", ""}) {
+    if (*token != '\0') std::ofstream(path) << token;
+    else std::filesystem::remove(path);
+    ASSERT_TRUE(finish(bus_->publish({event_of(1)})));
+  }
+  EXPECT_EQ(bodies_.size(), 3u);
+  EXPECT_EQ(tokens_, (std::set<std::string>{"Bearer first", "Bearer second"}));
+}
 
 TEST_F(Bus, ABatch_IsSplitByBytesAndByCount_InOrder) {
   std::vector<event::Event> events;

@@ -7,6 +7,7 @@
 #include "common/signals.hpp"
 #include "common/yaml.hpp"
 #include "own_plane.hpp"
+#include "worker_token.hpp"
 
 #include "weir/base/log.hpp"
 #include "weir/base/spawn.hpp"
@@ -97,6 +98,7 @@ class OrchestratorProcess {
   Status open_plane(const std::string& token_file);
   Result<orchestrator::OrchestratorSettings> orchestrator_settings();
   Status listen();
+  std::string token_path() const { return folder_ + "/worker.token"; }
   void hear(int signal);
   asio::awaitable<void> wind_down();
 
@@ -159,6 +161,12 @@ Result<orchestrator::OrchestratorSettings> OrchestratorProcess::orchestrator_set
                   .rtsp_base = rtsp_base_of(settings_),
                   .folder = folder_,
                   .log_level = settings_.text("log_level")};
+  // In the orchestrator's own store nobody could read them.
+  if (remote_)
+    out.programs.worker_settings = {{"control_plane_url", settings_.text("control_plane_url")},
+                                    {"control_plane_ca_file", settings_.text("control_plane_ca_file")},
+                                    {"worker_token_file", token_path()},
+                                    {"stream_owner", id_.str()}};
   return out;
 }
 
@@ -218,6 +226,7 @@ Result<int> OrchestratorProcess::run(const std::string& token_file) {
       .with("address", server_->address()).with("orchestrator_id", id_).with("boot_id", boot_->boot())
       .with("continued", boot_->continued());
   if (own_) spawn(io_.get_executor(), own_->run(), "the orchestrator's own store");
+  else spawn(io_.get_executor(), keep_worker_token(*remote_, clock_, boot_->boot(), token_path()), "the workers' token");
   spawn(io_.get_executor(), orchestrator_->run(), "the orchestrator", [this] { io_.stop(); });
   io_.run();
   log::info("orchestrator.stopped");

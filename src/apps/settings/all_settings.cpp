@@ -29,10 +29,12 @@ constexpr SettingSpec kPlaces[] = {
      "control-plane up token admin runner orchestrator"},
     {"control_plane_url", SettingKind::text, "", "URL",
      "The control plane that a client or runner asks; several addresses of it have commas between. Empty "
-     "means the one that WEIR_URL names, or that `weir up` started in state_dir. An orchestrator that is given none keeps its leases itself.", "admin runner orchestrator"},
+     "means the one that WEIR_URL names, or that `weir up` started in state_dir. An orchestrator that is given none "
+     "keeps its leases itself; a stream worker publishes nothing then.",
+     "admin runner stream-worker orchestrator"},
     {"control_plane_ca_file", SettingKind::text, "", "path",
      "Certificates (PEM) of the authorities that a control plane's https:// address may come from, "
-     "besides those that the system knows.", "admin runner worker orchestrator"},
+     "besides those that the system knows.", "admin runner worker stream-worker orchestrator"},
 };
 
 constexpr SettingSpec kTokensAndLogs[] = {

@@ -82,9 +82,11 @@ asio::awaitable<void> Orchestrator::Parts::adopt() {
   shell.adopted = true;
   for (auto& [id, children] : found) {
     Stream& stream = shell.streams.at(id);
-    for (const StreamRecord& record : *records)
-      if (record.id.str() == id.str())
-        if (auto wishes = stream::read_wishes(record.wishes)) stream.wishes = *wishes;
+    for (const StreamRecord& record : *records) {
+      if (record.id.str() != id.str()) continue;
+      stream.home = read_home(record);
+      if (auto wishes = stream::read_wishes(record.wishes)) stream.wishes = *wishes;
+    }
     stream.loading = false;
     if (stream.state.surveyed) stream.state = stream::recall(stream::Memory{.id = id}, now);
     shell.settings_changed(stream);
@@ -212,8 +214,8 @@ boost::json::object Orchestrator::view(const StreamId& id) const {
   if (at == shell.streams.end()) return {};
   boost::json::object out = stream::write_view(at->second.state, shell.ports.clock.now(), shell.ports.clock.wall());
   bool held = at->second.state.lease.holding == stream::Holding::held;
-  out["tenant_id"] = shell.settings.home.tenant.str();
-  out["site_id"] = shell.settings.home.site.str();
+  out["tenant_id"] = shell.home_of(at->second).tenant.str();
+  out["site_id"] = shell.home_of(at->second).site.str();
   out["holder"] = held ? json::value(shell.settings.owner.runner.str()) : json::value(nullptr);
   return out;
 }

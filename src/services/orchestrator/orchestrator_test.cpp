@@ -26,6 +26,32 @@ TEST_F(OrchestratorTest, APublisher_GetsOneWorker_AndALongAbsenceEndsIt) {
   EXPECT_TRUE(lease->row.released);
 }
 
+TEST_F(OrchestratorTest, AWorkerIsTold_WhereTheStreamsEventsBelong_AndInWhoseName) {
+  auto known = StreamRecord{.id = SubjectId::trusted("known"), .tenant = TenantId::trusted("t1"),
+                            .site = SiteId::trusted("s9")};
+  ASSERT_TRUE(ask(store_.put_stream(std::move(known))));
+  Orchestrator& orchestrator = start();
+  for (const char* id : {"known", "demo"}) {
+    publish(id, "p1");
+    orchestrator.hear(hook(id, "p1"), true);
+  }
+  auto told = [&](const std::string& worker, std::string_view name) {
+    auto document = *json::parse_text(host_.living(worker)->spec.document.reveal());
+    return std::string(document.at(name).as_string());
+  };
+  ASSERT_TRUE(within(1s, [&] { return host_.living(kWorker) && host_.living("known.worker"); }));
+  EXPECT_EQ(told(kWorker, "stream_site"), "s1") << "where this orchestrator puts what nobody has named";
+  EXPECT_EQ(told("known.worker", "stream_tenant"), "t1");
+  EXPECT_EQ(told("known.worker", "stream_site"), "s9");
+  EXPECT_EQ(told(kWorker, "stream_owner"), "orc");
+  EXPECT_EQ(host_.living(kWorker)->spec.unset, std::vector<std::string>{"STREAM_OWNER"})
+      << "the environment would beat the document";
+  ASSERT_TRUE(within(5s, [&] { return !plane_.published.empty(); }));
+  EXPECT_TRUE(std::ranges::any_of(plane_.published, [](const event::Event& each) {
+    return each.routing_key.ends_with(".t1.s9.known");
+  })) << "a state is published under the stream's own key, too";
+}
+
 TEST_F(OrchestratorTest, AHookThatNeverCame_IsFoundByALook) {
   Orchestrator& orchestrator = start();
   publish("demo", "p1");

@@ -1,6 +1,7 @@
 #include "weir/orchestrator/programs.hpp"
 
 #include "weir/base/json.hpp"
+#include "weir/base/settings.hpp"
 
 namespace weir::orchestrator {
 
@@ -95,15 +96,21 @@ void fields(V& v, ChildNote& n) {
 
 Result<ChildNote> read_note(std::string_view text) { return json::read_text<ChildNote>(text); }
 
-KeptSpec worker_spec(const Programs& programs, const stream::StreamId& id, const stream::StartWorker& start,
-                     Instant now, Instant valid_until) {
+KeptSpec worker_spec(const Programs& programs, const stream::StreamId& id, const AboutStream& about,
+                     const stream::StartWorker& start, Instant now, Instant valid_until) {
   KeptSpec spec = spec_of(programs, id, Role::worker, start.run_id, start.instance, start.version, now, valid_until);
   bool own = programs.worker_command.empty();
   if (own) spec.lease_socket = socket_path(programs, Role::worker, start.instance);
   json::object document = document_of(programs, id, start.run_id, start.instance, spec);
-  for (const auto& [name, value] : programs.worker_settings) document[name] = value;
+  for (const auto& [name, value] : programs.worker_settings) {
+    document[name] = value;
+    spec.unset.push_back(setting_environment(std::string_view(name)));
+  }
+  document["stream_tenant"] = about.home.tenant.str();
+  document["stream_site"] = about.home.site.str();
   document["stream_mode"] = json::write_value(start.settings.mode);
   document["max_fps"] = start.settings.max_fps;
+  document["rtmp_output"] = about.for_rtmp;
   if (own) {
     spec.command = {programs.worker, "stream", "--config", "/dev/fd/3"};
   } else {

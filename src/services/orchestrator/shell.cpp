@@ -21,6 +21,11 @@ SubjectId subject(const StreamId& id) { return SubjectId::trusted(id.str()); }
 bool runs(const Stream& stream, Role role) { return stream.state.child(role).life == stream::Life::running; }
 }  // namespace
 
+std::optional<lease::Home> read_home(const StreamRecord& record) {
+  if (record.tenant.empty() || record.site.empty()) return std::nullopt;
+  return lease::Home{record.tenant, record.site};
+}
+
 Shell::Shell(asio::io_context& loop, OrchestratorPorts reached, net::Metrics& metrics, OrchestratorSettings given)
     : io(loop), ports(reached), settings(std::move(given)), report(metrics),
       desk(loop, ports.plane, ports.clock, settings.owner, settings.home, settings.lease,
@@ -62,6 +67,7 @@ asio::awaitable<void> Shell::load(StreamId id) {
   auto record = co_await ports.plane.record(subject(id));
   Stream& stream = streams.at(id);
   if (record) {
+    stream.home = read_home(*record);
     auto wishes = stream::read_wishes(record->wishes);
     if (wishes) stream.wishes = *wishes;
     else stream.wishes.problem = wishes.error().message;
@@ -127,7 +133,9 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
   if (std::holds_alternative<stream::NeedFreshVersion>(action)) return desk.rotate(subject(id));
   if (std::holds_alternative<stream::ReleaseLease>(action)) return spawn(release(id), "a stream's release");
   if (const auto* worker = std::get_if<stream::StartWorker>(&action)) {
-    KeptSpec spec = worker_spec(settings.programs, id, *worker, now, desk.valid_until(subject(id)));
+    // Also while forwarding is off: it may be switched on without a worker that starts anew.
+    AboutStream about{home_of(stream), !stream.state.settings.destination.empty()};
+    KeptSpec spec = worker_spec(settings.programs, id, about, *worker, now, desk.valid_until(subject(id)));
     return spawn(start(id, Role::worker, worker->instance, std::move(spec)), "a worker's start");
   }
   if (const auto* forwarder = std::get_if<stream::StartForwarder>(&action)) {
@@ -144,7 +152,7 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
   }
   const auto& what = std::get<stream::Record>(action);
   report.record(stream.state, what);
-  auto event = publication(stream.state, what, settings.home, ports.clock.wall(), random_hex(8));
+  auto event = publication(stream.state, what, home_of(stream), ports.clock.wall(), random_hex(8));
   if (!event) return;
   spawn([](StreamPlane& plane, event::Event said) -> asio::awaitable<void> {
     // Where it does not arrive, the list of streams tells the same.

@@ -12,10 +12,14 @@
 
 namespace weir::orchestrator {
 
+// Where the record says that the stream stands; none where it does not say so.
+std::optional<lease::Home> read_home(const StreamRecord& record);
+
 // One stream: the machine's state, and the handles of what it started.
 struct Stream {
   stream::State state;
   stream::Wishes wishes = {};               // the operator's
+  std::optional<lease::Home> home = {};     // as its record says; none where nobody has named it yet
   std::shared_ptr<Kept> worker, forwarder;  // none where no process is known; shared with calls that are under way
   bool loading = true;                      // its record is being read: events wait
   std::deque<stream::Event> waiting = {};
@@ -40,6 +44,7 @@ struct Shell {
   void begin();
   // Reads the stream's record before its machine hears anything.
   Stream& open(const stream::StreamId& id);
+  const lease::Home& home_of(const Stream& stream) const { return stream.home ? *stream.home : settings.home; }
   void settings_changed(Stream& stream);
   // Whether the stream was long idle, and is known no more.
   bool forget(const stream::StreamId& id);

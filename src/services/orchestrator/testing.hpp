@@ -180,7 +180,8 @@ class OrchestratorTest : public ::testing::Test {
     settings.owner = {RunnerId::trusted(id), BootId::trusted(boot)};
     settings.home = {TenantId::trusted("t1"), SiteId::trusted("s1")};
     settings.programs = {.worker = "/opt/weir-worker", .forwarder = "/opt/weir-egress",
-                         .rtsp_base = Secret("rtsp://127.0.0.1:8554"), .folder = "/tmp/x"};
+                         .rtsp_base = Secret("rtsp://127.0.0.1:8554"), .folder = "/tmp/x",
+                         .worker_settings = {{"stream_owner", id}}};
     settings.file = file_;
     all_.push_back(std::make_unique<Orchestrator>(io_, OrchestratorPorts{plane_, id == "orc" ? host_ : other_host_, media_, clock_}, metrics_,
                                                   settings));

@@ -67,7 +67,8 @@ void Looker::look(const PicturePtr& picture) {
   if (!detections) return failed(detections.error());
   complained_ = false;
   looks_.add();
-  took_.observe(seconds(boot_now() - begun));
+  Duration took = boot_now() - begun;
+  took_.observe(seconds(took));
   auto sighting = std::make_shared<Sighting>(Sighting{.detections = *std::move(detections),
                                                       .width = picture->width(),
                                                       .height = picture->height(),
@@ -78,7 +79,7 @@ void Looker::look(const PicturePtr& picture) {
     std::lock_guard lock(mutex_);
     newest_ = sighting;
   }
-  config_.seen(*sighting);
+  config_.seen(*picture, *sighting, took);
 }
 
 Result<std::vector<Detection>> Looker::detect(const PicturePtr& picture) {

@@ -66,7 +66,9 @@ LookerConfig config(Stage& stage) {
             if (stage.failures-- > 0) return Error{Errc::unavailable, "MODEL_ERROR", "there is no such file"};
             return std::unique_ptr<Detector>(std::make_unique<SlowDetector>(stage));
           },
-          .seen = [&stage](const Sighting&) {
+          .seen = [&stage](const Picture& picture, const Sighting& sighting, Duration took) {
+            EXPECT_EQ(picture.stream_time, sighting.stream_time);
+            EXPECT_GE(took, 0s);
             std::lock_guard lock(stage.mutex);
             ++stage.seen;
             stage.changed.notify_all();

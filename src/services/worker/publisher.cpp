@@ -151,7 +151,7 @@ void Publisher::failed(const Batch& batch, const Error& error) {
   }
   if (is_about_the_events(error)) return drop_refused(batch, error);
   if (!std::exchange(health_.down, true))
-    log::warn("bus.down", "the bus does not take events: they are spooled").with("error", error.message);
+    log::warn("bus.down", "the bus does not take events: they wait").with("error", error.message);
   health_.retry_at = clock_.now() + settings_.retry.delay(health_.failures++, hooks_.draw());
 }
 

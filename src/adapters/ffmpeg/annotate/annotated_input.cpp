@@ -2,6 +2,7 @@
 #include "encoder.hpp"
 #include "overlay.hpp"
 #include "picture_decoder.hpp"
+#include "sound_encoder.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/ffmpeg/annotate.hpp"
@@ -22,6 +23,7 @@ namespace {
 constexpr size_t kFirstPictures = 6;     // their times tell the stream's rate
 constexpr Duration kSightingMax = 1500ms;  // an older one is not drawn any more
 constexpr Duration kBlindMax = 10s;      // packets that give no picture
+constexpr Duration kLeftOutMax = 1s;     // between two pictures, where the machine is too slow for all
 
 // How often this thread has gone to sleep by itself: while it reads, for want of data.
 long sleeps() {
@@ -30,12 +32,28 @@ long sleeps() {
   return usage.ru_nvcsw;
 }
 
+forward::KeepUp::Limits never_giving_way(forward::KeepUp::Limits limits) {
+  limits.patience = Duration::max();
+  return limits;
+}
+
 // The times of a stream's first pictures may jump once, when its sender has reported what time it is.
 Duration usual_step(const std::vector<AvPtr<AVFrame>>& pictures) {
   std::vector<std::int64_t> steps;
   for (size_t i = 1; i < pictures.size(); ++i) steps.push_back(pictures[i]->pts - pictures[i - 1]->pts);
   std::ranges::nth_element(steps, steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2));
   return Duration(steps[steps.size() / 2]);
+}
+// A packet whose time is in microseconds.
+CopyPacketPtr as_packet(Track track, bool key, Instant now, AvPtr<AVPacket> packet) {
+  auto made = std::make_unique<CodedPacket>();
+  made->track = track;
+  made->key = key;
+  made->pts = Duration(packet->pts);
+  made->bytes = static_cast<size_t>(packet->size);
+  made->arrived = now;
+  made->packet = std::move(packet);
+  return made;
 }
 }  // namespace
 
@@ -49,6 +67,7 @@ struct Annotator::State {
   const AnnotateConfig config;
   forward::KeepUp keep_up;
   std::optional<bool> told = {};
+  std::int64_t shown = 0;  // pictures that were decoded, over all connections
 };
 
 namespace {
@@ -56,7 +75,7 @@ namespace {
 class AnnotatedInput final : public CopyInput {
  public:
   AnnotatedInput(std::unique_ptr<CopyInput> inner, std::shared_ptr<Annotator::State> state)
-      : inner_(std::move(inner)), state_(std::move(state)) {}
+      : inner_(std::move(inner)), state_(std::move(state)), pace_(never_giving_way(state_->config.limits)) {}
 
   Result<CopyFacts> open(Duration within) override;
   Result<CopyPacketPtr> read() override;
@@ -65,9 +84,15 @@ class AnnotatedInput final : public CopyInput {
 
  private:
   bool is_h264() const { return coded_->video->codec_id == AV_CODEC_ID_H264; }
+  Status prepare();
+  CopyFacts announced() const;
+  // Whether pictures are handed on as they came.
+  bool may_pass(Instant now) { return !has_to_encode_ && state_->keep_up.passing(now); }
+  bool leave_out(const AVFrame& frame);
   // Reads and works until at least one packet is ready.
   Status advance();
   Status take_picture(CopyPacketPtr packet);
+  Status take_sound(CopyPacketPtr packet);
   Status change_over();
   void pass(CopyPacketPtr packet);
   Status annotate(const CodedPacket& packet);
@@ -83,6 +108,10 @@ class AnnotatedInput final : public CopyInput {
   const CodedFormat* coded_ = nullptr;  // the input's own
   std::unique_ptr<PictureDecoder> decoder_;
   std::unique_ptr<Encoder> encoder_;
+  std::unique_ptr<SoundEncoder> sound_encoder_;
+  bool has_to_encode_ = false;          // its video, for RTMP
+  forward::KeepUp pace_;                // then
+  std::optional<std::int64_t> last_encoded_;
   std::vector<AvPtr<AVFrame>> first_;   // before there is an encoder
   std::deque<CopyPacketPtr> ready_;
   std::deque<CopyPacketPtr> sound_;     // that came before the first picture left
@@ -95,27 +124,52 @@ Result<CopyFacts> AnnotatedInput::open(Duration within) {
   TRY(facts, inner_->open(within));
   facts_ = facts;
   coded_ = static_cast<const CodedFormat*>(facts_.format.get());
-  state_->keep_up.begin_input();
-  fed_since_ = boot_now();
-  if (coded_->video != nullptr) decoder_ = PictureDecoder::create(*coded_->video);
-  passing_ = decoder_ == nullptr || state_->keep_up.passing(boot_now());
-  if (passing_) {
-    state_->tell(false, decoder_ == nullptr ? "the stream has no video that this FFmpeg decodes"
-                                            : "the last try to draw into the pictures was too slow");
-    return facts_;
-  }
+  TRY(prepared, prepare());
+  if (passing_) return announced();
   while (ready_.empty()) {
     TRY(advanced, advance());
   }
   if (encoder_ == nullptr || encoder_->parameters() == nullptr)
     return forward::failure(Kind::internal, "the encoder does not say how its video is to be decoded");
-  CopyFacts announced = facts_;
+  return announced();
+}
+
+// Chooses what is done with this connection's pictures and sound.
+Status AnnotatedInput::prepare() {
+  const AnnotateConfig& config = state_->config;
+  state_->keep_up.begin_input();
+  fed_since_ = boot_now();
+  bool foreign = config.for_rtmp && coded_->video != nullptr && !is_h264();
+  if (coded_->video != nullptr && (config.draw || foreign)) decoder_ = PictureDecoder::create(*coded_->video);
+  has_to_encode_ = foreign && decoder_ != nullptr;
+  if (config.for_rtmp && coded_->audio != nullptr && coded_->audio->codec_id != AV_CODEC_ID_AAC) {
+    TRY(made, SoundEncoder::create(*coded_->audio));
+    sound_encoder_ = std::move(made);
+  }
+  std::string encoded = has_to_encode_ ? facts_.video + " as h264" : "";
+  if (sound_encoder_ != nullptr) encoded += (encoded.empty() ? "" : ", ") + facts_.audio + " as aac";
+  if (!encoded.empty()) config.encodes_for_rtmp(encoded);
+  passing_ = decoder_ == nullptr || may_pass(boot_now());
+  if (passing_ && config.draw)
+    state_->tell(false, decoder_ == nullptr ? "the stream has no video that this FFmpeg decodes"
+                                            : "the last try to draw into the pictures was too slow");
+  return ok();
+}
+
+CopyFacts AnnotatedInput::announced() const {
+  CopyFacts facts = facts_;
   auto format = std::make_shared<CodedFormat>();
-  format->video = copy_of(*encoder_->parameters());
-  if (coded_->audio != nullptr) format->audio = copy_of(*coded_->audio);
-  announced.format = std::move(format);
-  announced.video = avcodec_get_name(AV_CODEC_ID_H264);
-  return announced;
+  const AVCodecParameters* video = passing_ ? coded_->video.get() : encoder_->parameters();
+  const AVCodecParameters* audio = sound_encoder_ ? &sound_encoder_->parameters() : coded_->audio.get();
+  if (video != nullptr) format->video = copy_of(*video);
+  if (audio != nullptr) format->audio = copy_of(*audio);
+  facts.format = std::move(format);
+  if (!passing_) facts.video = avcodec_get_name(AV_CODEC_ID_H264);
+  if (sound_encoder_ != nullptr) {
+    facts.audio = avcodec_get_name(AV_CODEC_ID_AAC);
+    facts.sound_step = sound_encoder_->step();
+  }
+  return facts;
 }
 
 Result<CopyPacketPtr> AnnotatedInput::read() {
@@ -131,15 +185,24 @@ Status AnnotatedInput::advance() {
   long slept = sleeps();
   TRY(packet, inner_->read());
   waited_ = waited_ || sleeps() != slept;
-  if (packet->track == Track::video) return take_picture(std::move(packet));
+  LogTap::Listening listening(tap_);
+  return packet->track == Track::video ? take_picture(std::move(packet)) : take_sound(std::move(packet));
+}
+
+Status AnnotatedInput::take_sound(CopyPacketPtr packet) {
   bool too_soon = !passing_ && encoder_ == nullptr;
-  (too_soon ? sound_ : ready_).push_back(std::move(packet));
+  std::deque<CopyPacketPtr>& to = too_soon ? sound_ : ready_;
+  if (sound_encoder_ == nullptr) {
+    to.push_back(std::move(packet));
+    return ok();
+  }
+  TRY(converted, sound_encoder_->convert(*static_cast<const CodedPacket&>(*packet).packet, packet->pts));
+  for (AvPtr<AVPacket>& each : converted) to.push_back(as_packet(Track::audio, true, packet->arrived, std::move(each)));
   return ok();
 }
 
 Status AnnotatedInput::take_picture(CopyPacketPtr packet) {
-  LogTap::Listening listening(tap_);
-  if (packet->key && decoder_ != nullptr && state_->keep_up.passing(boot_now()) != passing_) {
+  if (packet->key && decoder_ != nullptr && may_pass(boot_now()) != passing_) {
     TRY(changed, change_over());
   }
   if (!passing_) return annotate(static_cast<const CodedPacket&>(*packet));
@@ -166,7 +229,7 @@ Status AnnotatedInput::change_over() {
 
 void AnnotatedInput::pass(CopyPacketPtr packet) {
   auto& coded = static_cast<CodedPacket&>(*packet);
-  if (packet->key && coded_->video != nullptr && is_h264()) {
+  if (packet->key && decoder_ != nullptr && is_h264()) {  // where both forms follow each other
     coded.packet = with_parameter_sets(std::move(coded.packet), *coded_->video);
     coded.bytes = static_cast<size_t>(coded.packet->size);
   }
@@ -188,9 +251,11 @@ Status AnnotatedInput::annotate(const CodedPacket& packet) {
 
 Status AnnotatedInput::show(AvPtr<AVFrame> frame) {
   Looks* looks = state_->config.looks;
+  std::int64_t number = state_->shown++;
   if (looks != nullptr && looks->due(boot_now())) {
     // The picture as it came: what is drawn afterwards goes into a copy.
     if (auto picture = DecodedPicture::create(owned(av_frame_clone(frame.get())))) {
+      picture->number = number;
       picture->stream_time = Duration(frame->pts);
       picture->captured = wall_now();
       picture->received = boot_now();
@@ -199,7 +264,7 @@ Status AnnotatedInput::show(AvPtr<AVFrame> frame) {
   }
   if (encoder_ != nullptr && !encoder_->fits(*frame))
     return forward::failure(Kind::rtsp_ended, "the stream's pictures have another size now; it is read anew");
-  if (encoder_ != nullptr) return hand_on(*frame);
+  if (encoder_ != nullptr) return leave_out(*frame) ? ok() : hand_on(*frame);
   first_.push_back(std::move(frame));
   return first_.size() < kFirstPictures ? ok() : open_encoder();
 }
@@ -215,7 +280,8 @@ Status AnnotatedInput::open_encoder() {
                              .bitrate_kbit = config.bitrate_kbit,
                              .hardware = config.hardware}, like));
   encoder_ = std::move(made);
-  state_->tell(true, fmt::format("pictures of {}x{} are encoded by {}", like.width, like.height, encoder_->name()));
+  if (config.draw)
+    state_->tell(true, fmt::format("pictures of {}x{} are encoded by {}", like.width, like.height, encoder_->name()));
   for (AvPtr<AVFrame>& frame : std::exchange(first_, {})) {
     TRY(handed, hand_on(*frame));
   }
@@ -223,7 +289,17 @@ Status AnnotatedInput::open_encoder() {
   return ok();
 }
 
+// A picture that is left out counts as one that left: the lag falls while nothing is encoded.
+bool AnnotatedInput::leave_out(const AVFrame& frame) {
+  if (!has_to_encode_ || pace_.lag() <= state_->config.limits.lag_max) return false;
+  if (!last_encoded_ || std::abs(frame.pts - *last_encoded_) >= kLeftOutMax.count()) return false;
+  pace_.left(Duration(frame.pts), boot_now(), std::exchange(waited_, false));
+  state_->config.left_out();
+  return true;
+}
+
 void AnnotatedInput::draw(AVFrame& frame) {
+  if (!state_->config.draw) return;
   Canvas canvas({frame.data[0], frame.data[1], frame.data[2]},
                 {frame.linesize[0], frame.linesize[1], frame.linesize[2]}, frame.width, frame.height);
   std::shared_ptr<const Sighting> seen = state_->config.looks ? state_->config.looks->newest() : nullptr;
@@ -235,19 +311,15 @@ Status AnnotatedInput::hand_on(AVFrame& frame) {
   AvPtr<AVFrame> page = writable_420(frame);
   if (page == nullptr) return forward::failure(Kind::codec_unsupported, "the stream's pixels cannot be converted");
   draw(*page);
+  last_encoded_ = frame.pts;
   TRY(packets, encoder_->encode(*page));
   Instant now = boot_now();
   for (AvPtr<AVPacket>& each : packets) {
-    auto made = std::make_unique<CodedPacket>();
-    made->track = Track::video;
-    made->key = (each->flags & AV_PKT_FLAG_KEY) != 0;
-    made->pts = Duration(each->pts);
-    made->bytes = static_cast<size_t>(each->size);
-    made->arrived = now;
-    made->packet = std::move(each);
-    ready_.push_back(std::move(made));
-    state_->keep_up.left(*ready_.back()->pts, now, std::exchange(waited_, false));
-    state_->config.left(state_->keep_up.lag());
+    bool key = (each->flags & AV_PKT_FLAG_KEY) != 0;
+    ready_.push_back(as_packet(Track::video, key, now, std::move(each)));
+    forward::KeepUp& pace = has_to_encode_ ? pace_ : state_->keep_up;
+    pace.left(*ready_.back()->pts, now, std::exchange(waited_, false));
+    state_->config.left(pace.lag());
   }
   return ok();
 }

@@ -78,6 +78,57 @@ class Publisher final : public CopyInput {
   int number_ = 0;
 };
 
+// A publisher of grey pictures in a codec that RTMP does not carry, and of telephone sound.
+class ForeignPublisher final : public CopyInput {
+ public:
+  ForeignPublisher() : encoder_(owned(avcodec_alloc_context3(avcodec_find_encoder(AV_CODEC_ID_MPEG4)))) {
+    encoder_->width = kWidth;
+    encoder_->height = kHeight;
+    encoder_->pix_fmt = AV_PIX_FMT_YUV420P;
+    encoder_->time_base = {1, 25};
+    encoder_->gop_size = 10;
+    encoder_->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    EXPECT_GE(avcodec_open2(encoder_.get(), nullptr, nullptr), 0);
+  }
+  Result<CopyFacts> open(Duration) override {
+    auto format = std::make_shared<CodedFormat>();
+    format->video = Parameters(avcodec_parameters_alloc());
+    EXPECT_GE(avcodec_parameters_from_context(format->video.get(), encoder_.get()), 0);
+    format->audio = Parameters(avcodec_parameters_alloc());
+    format->audio->codec_type = AVMEDIA_TYPE_AUDIO;
+    format->audio->codec_id = AV_CODEC_ID_PCM_MULAW;
+    format->audio->sample_rate = 8000;
+    av_channel_layout_default(&format->audio->ch_layout, 1);
+    return CopyFacts{.format = format, .video = "mpeg4", .audio = "pcm_mulaw", .peer = ""};
+  }
+  // A picture and 40 ms of sound in turn.
+  Result<CopyPacketPtr> read() override {
+    auto made = std::make_unique<CodedPacket>();
+    made->pts = number_ / 2 * 40ms;
+    made->packet = owned(av_packet_alloc());
+    bool sound = number_++ % 2 == 1;
+    made->track = sound ? forward::Track::audio : forward::Track::video;
+    if (sound) {
+      EXPECT_GE(av_new_packet(made->packet.get(), 320), 0);
+      std::fill_n(made->packet->data, 320, kSilence);
+    } else {
+      AvPtr<AVFrame> frame = grey(number_ / 2);
+      EXPECT_GE(avcodec_send_frame(encoder_.get(), frame.get()), 0);
+      EXPECT_GE(avcodec_receive_packet(encoder_.get(), made->packet.get()), 0);
+    }
+    made->key = sound || (made->packet->flags & AV_PKT_FLAG_KEY) != 0;
+    made->bytes = static_cast<size_t>(made->packet->size);
+    return CopyPacketPtr(std::move(made));
+  }
+  void set_meanwhile(std::function<void()>) override {}
+  void interrupt() override {}
+
+ private:
+  static constexpr std::uint8_t kSilence = 0xFF;
+  AvPtr<AVCodecContext> encoder_;
+  int number_ = 0;
+};
+
 // Sees one box in every picture.
 class OneBox final : public Looks {
  public:
@@ -172,6 +223,76 @@ TEST_F(AnnotateTest, TooSlow_PicturesPassAsTheyCame_FromAKeyframeOn_AndItComesBa
   EXPECT_EQ(changes_, (std::vector<bool>{true, false, true, false}));
   EXPECT_GT(drawn, 0);
   EXPECT_GT(plain, 0);
+}
+
+TEST_F(AnnotateTest, ForRtmp_WhatItDoesNotCarryIsEncodedAgain_AlsoWhereNothingIsDrawn) {
+  for (bool draw : {false, true}) {
+    AnnotateConfig rtmp = config();
+    rtmp.draw = draw;
+    rtmp.for_rtmp = true;
+    std::vector<std::string> said;
+    rtmp.encodes_for_rtmp = [&](const std::string& what) { said.push_back(what); };
+    Annotator annotator(rtmp);
+    auto input = annotator.wrap(std::make_unique<ForeignPublisher>());
+    auto facts = input->open(5s);
+    ASSERT_TRUE(facts) << facts.error().message;
+    EXPECT_EQ(facts->video, "h264");
+    EXPECT_EQ(facts->audio, "aac");
+    EXPECT_EQ(facts->sound_step, 128ms);
+    EXPECT_EQ(said, std::vector<std::string>{"mpeg4 as h264, pcm_mulaw as aac"});
+    const auto& format = static_cast<const CodedFormat&>(*facts->format);
+    EXPECT_EQ(format.audio->codec_id, AV_CODEC_ID_AAC);
+    auto decoder = PictureDecoder::create(*format.video);
+    int pictures = 0, sounds = 0;
+    while (pictures < 50) {
+      auto packet = *input->read();
+      if (Publisher::is_sound(*packet)) {
+        ++sounds;
+        continue;
+      }
+      EXPECT_EQ(packet->pts, Duration(pictures++ * 40ms));
+      for (const auto& frame : decoder->decode(coded(*packet), packet->pts, 40ms))
+        EXPECT_EQ(std::abs(light(*frame, 100, 50) - 128) > 15, draw) << "the upper edge of the box";
+    }
+    EXPECT_GE(sounds, 13) << "two seconds";
+  }
+  EXPECT_EQ(changes_, std::vector<bool>{true}) << "where nothing is drawn, nobody is told that it is";
+}
+
+TEST_F(AnnotateTest, ForRtmp_WhatItCarriesPassesAsItCame) {
+  AnnotateConfig rtmp = config();
+  rtmp.draw = false;
+  rtmp.for_rtmp = true;
+  rtmp.encodes_for_rtmp = [](const std::string& what) { ADD_FAILURE() << what; };
+  Annotator annotator(rtmp);
+  auto input = annotator.wrap(std::make_unique<Publisher>());
+  Publisher same;
+  auto facts = input->open(5s);
+  ASSERT_TRUE(facts) << facts.error().message;
+  EXPECT_EQ(facts->audio, "aac");
+  for (int i = 0; i < 40; ++i) {
+    auto packet = *input->read(), expected = *same.read();
+    ASSERT_EQ(packet->bytes, expected->bytes);
+    EXPECT_EQ(packet->pts, expected->pts);
+  }
+  EXPECT_TRUE(changes_.empty());
+}
+
+TEST_F(AnnotateTest, ForRtmp_AMachineThatIsTooSlow_LeavesPicturesOut_ButForOneASecond) {
+  AnnotateConfig slow = config();
+  slow.for_rtmp = true;
+  slow.limits = {.lag_max = -1s, .patience = 0s, .rest = 1h, .rest_max = 1h};
+  int left_out = 0;
+  slow.left_out = [&] { ++left_out; };
+  Annotator annotator(slow);
+  auto input = annotator.wrap(std::make_unique<ForeignPublisher>());
+  ASSERT_TRUE(input->open(5s));
+  std::vector<Duration> times;
+  while (times.size() < 10)
+    if (auto packet = *input->read(); !Publisher::is_sound(*packet)) times.push_back(*packet->pts);
+  EXPECT_EQ(times[9] - times[8], 1s);
+  EXPECT_GE(left_out, 48);
+  EXPECT_EQ(changes_, std::vector<bool>{true}) << "it never hands them on as they came";
 }
 
 TEST_F(AnnotateTest, AnotherConnection_WithinTheRest_BeginsByPassing) {

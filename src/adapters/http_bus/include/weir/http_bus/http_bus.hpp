@@ -20,6 +20,8 @@ namespace weir::http_bus {
 struct Config {
   std::string base_url;             // of the control plane; or several, with commas between
   Secret token = {};                // of a worker or a runner
+  std::string token_file = {};      // where the token stands instead; read before each publication, because it is
+                                    // renewed there
   Duration timeout = 5s;            // for one request
   Duration silence = 45s;           // a stream that says nothing for this long is gone; it is kept alive every 15 s
   size_t body_bytes_max = 900'000;  // below the server's limit
@@ -43,6 +45,7 @@ class HttpBus final : public EventBus {
   HttpBus(Config config, net::HttpClient client) : config_(std::move(config)), client_(std::move(client)) {}
   boost::asio::awaitable<Status> send(std::span<const event::Event> events, std::string body,
                                       std::vector<Confirmation>& answers);
+  void read_token_file();
 
   Config config_;
   net::HttpClient client_;

@@ -6,6 +6,7 @@
 // know of deadlines: its keeper ends it. Plain values and pure functions; any thread.
 #pragma once
 
+#include "weir/lease/decide.hpp"
 #include "weir/ports/kept_host.hpp"
 #include "weir/stream/events.hpp"
 
@@ -18,7 +19,7 @@ struct Programs {
   Secret rtsp_base;                              // "rtsp://127.0.0.1:8554"
   std::string folder;                            // for sockets and the children's output
   std::string log_level = "info";
-  boost::json::object worker_settings = {};      // in addition, for every worker
+  boost::json::object worker_settings = {};      // in addition, for every worker; they beat the environment
 };
 
 // The JSON array of `worker_command`; an error that says what is wrong with it.
@@ -34,9 +35,15 @@ struct ChildNote {
 std::string write_note(const ChildNote& note);
 Result<ChildNote> read_note(std::string_view text);
 
+// What a worker is told of its stream beside its settings.
+struct AboutStream {
+  lease::Home home;       // where its events belong
+  bool for_rtmp = false;  // it has a destination, so that `out` must be what RTMP carries
+};
+
 // `valid_until`: the child's first deadline.
-KeptSpec worker_spec(const Programs& programs, const stream::StreamId& id, const stream::StartWorker& start,
-                     Instant now, Instant valid_until);
+KeptSpec worker_spec(const Programs& programs, const stream::StreamId& id, const AboutStream& about,
+                     const stream::StartWorker& start, Instant now, Instant valid_until);
 KeptSpec forwarder_spec(const Programs& programs, const stream::StreamId& id, const stream::StartForwarder& start,
                         Instant now, Instant valid_until);
 

@@ -22,7 +22,8 @@ struct LookerConfig {
   double min_score = 0.4;
   Duration rest = 30s;  // before a detector that failed is made anew
   std::function<Result<std::unique_ptr<Detector>>()> make_detector;
-  std::function<void(const Sighting&)> seen = [](const Sighting&) {};
+  // What was seen in a picture, and how long the detector took for it.
+  std::function<void(const Picture&, const Sighting&, Duration)> seen = [](const Picture&, const Sighting&, Duration) {};
 };
 
 class Looker final : public Looks {
