@@ -238,6 +238,21 @@ TEST_F(OrchestratorStreams, AnOrchestratorWhoseHostDies_IsSucceededByAnother_And
   EXPECT_TRUE(eventually(20s, [&] { return processes_with(other + "/streams").empty(); }));
 }
 
+// It calls its hooks by other names, hands the query on as it came, and names other fields in its API.
+TEST_F(OrchestratorStreams, AMediaMtxOfTheOldHookNames_IsServedAlike_WithAndWithoutHooks) {
+  constexpr auto kOld = MediaMtx::Version::v1_13_1;
+  if (std::string why = stream_house_needs(kOld); !why.empty()) GTEST_SKIP() << why;
+  for (bool hooks : {true, false}) {
+    open({.streams = kPassthrough, .flags = {"--disconnect-grace-s", "1"}, .hooks = hooks, .version = kOld});
+    auto publisher = house_->hub().publish(in("demo"));
+    ASSERT_TRUE(runs("demo")) << hooks << report();
+    EXPECT_EQ(house_->log().find("\"missed\":true") == std::string::npos, hooks) << report();
+    publisher.reset();
+    EXPECT_TRUE(eventually(20s, [&] { return house_->state("demo") == "idle"; })) << hooks << report();
+    EXPECT_TRUE(house_->hub().gone(out("demo")));
+  }
+}
+
 TEST_F(OrchestratorStreams, BadHooks_AreRefusedWithASentence_AndGoodOnesAnsweredWithACorrelationId) {
   open();
   Reply good = house_->post("/v1/mediamtx/events/ready",
