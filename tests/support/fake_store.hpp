@@ -129,7 +129,7 @@ class FakeCatalog : public Catalog, public virtual FakeTables {
 
  private:
   StreamRecord as_shown(StreamRecord stream) const;
-  void set_assignable(const camera::Config& config, bool assignable);
+  void put_in_charge(const camera::Config& config, const lease::Charge& charge);
   Runner as_shown(const Runner& runner) const;
 };
 
@@ -142,6 +142,8 @@ class FakeEventLog : public EventLog, public virtual FakeTables {
   Async<std::int64_t> trim(EventRetention retention, int most) override;
 
  private:
+  bool accepts(const lease::LeaseRow& row, const EventSpeaker& speaker, lease::Version stamped) const;
+  bool is_over(const event::Stamp& stamp) const;
   Confirmation append_now(const event::Event& event, const EventSpeaker& speaker);
 };
 

@@ -355,7 +355,36 @@ BEGIN
 END $$;
 )sql";
 
-constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain, kPictures, kKinds};
+// cluster: of a camera's lease, which cluster's holder speaks for the camera; '' none.
+constexpr const char* kClusters = R"sql(
+ALTER TABLE leases ADD COLUMN cluster text COLLATE "C" NOT NULL DEFAULT '';
+UPDATE leases SET cluster = 'default' WHERE camera_uuid IN
+  (SELECT camera_uuid FROM cameras WHERE enabled AND config LIKE '%"processing":"cluster"%');
+
+DROP FUNCTION weir_set_assignable;  -- it knew no clusters
+-- As lease::put_in_charge.
+CREATE FUNCTION weir_put_in_charge(camera text, tenant text, site text, can boolean, in_charge text, ttl_max bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE l leases%ROWTYPE;
+BEGIN
+  INSERT INTO leases VALUES (camera, tenant, site, can, '', '', 0, 0, '', 0, 0, true, false, '', 0, 0)
+  ON CONFLICT (camera_uuid) DO NOTHING;
+  SELECT * INTO l FROM leases WHERE camera_uuid = camera FOR UPDATE;
+  IF NOT can AND NOT l.released THEN
+    UPDATE leases SET version = weir_draw(ttl_max), released = true, revoked = true, last_key = ''
+    WHERE camera_uuid = camera;
+  END IF;
+  IF l.cluster NOT IN ('', in_charge) THEN
+    UPDATE leases SET version = weir_draw(ttl_max), owner_id = '', boot_id = '', grant_version = 0, last_key = '',
+      revoked = false, previous_boot = '', previous_grant = 0
+    WHERE camera_uuid = camera;
+  END IF;
+  UPDATE leases SET tenant_id = tenant, site_id = site, assignable = can, cluster = in_charge
+  WHERE camera_uuid = camera;
+END $$;
+)sql";
+
+constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain, kPictures, kKinds, kClusters};
 
 }  // namespace
 

@@ -102,6 +102,12 @@ CREATE TABLE streams(
   updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 )sql",
+    // cluster: of a camera's lease, which cluster's holder speaks for the camera; '' none.
+    R"sql(
+ALTER TABLE leases ADD COLUMN cluster TEXT NOT NULL DEFAULT '';
+UPDATE leases SET cluster = 'default' WHERE camera_uuid IN
+  (SELECT camera_uuid FROM cameras WHERE enabled = 1 AND config LIKE '%"processing":"cluster"%');
+)sql",
 };
 }  // namespace
 

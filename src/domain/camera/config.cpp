@@ -281,6 +281,8 @@ void fields(V& v, Config& c) {
   v.optional("substream_url", c.substream_url, stream_url_problem);
   v.optional("enabled", c.enabled);
   v.optional("processing", c.processing);
+  bool names_cluster = c.processing == Processing::cluster || c.cluster != Config().cluster;
+  if (V::reading || names_cluster) v.optional("cluster", c.cluster);
   v.optional("transport", c.transport);
   v.optional("decode", c.decode);
   v.optional("zones", c.zones);

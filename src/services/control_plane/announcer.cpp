@@ -108,6 +108,10 @@ void Announcer::ordered(const StreamRecord& stream, const StreamOrder& order) {
   add(announcement(stream.tenant, event::publication_key("ordered", place), fresh_id()), std::move(payload));
 }
 
+void Announcer::left_cluster(const lease::LeaseRow& row, std::string_view reason) {
+  disconnected(change_of("revoked", row, reason));
+}
+
 void Announcer::disconnected(const LeaseChange& change) {
   const event::Place& place = change.place;
   json::object payload{{"type", "stream.status"},

@@ -53,6 +53,8 @@ class Announcer {
   void snapshot_wanted(const lease::LeaseRow& held, std::string_view request);
   // Tells the stream's holder, or every orchestrator where nobody holds it, what an operator wants done with it.
   void ordered(const StreamRecord& stream, const StreamOrder& order);
+  // A camera was taken from its cluster, which can say nothing of it any more; the version is the camera's since then.
+  void left_cluster(const lease::LeaseRow& row, std::string_view reason);
   void runner(const Runner& runner);
   // The sender: runs until it is cancelled, and then tries once to append what still waits.
   boost::asio::awaitable<void> run();

@@ -76,7 +76,7 @@ class Core {
  private:
   class SqlRows;
   lease::Version draw();
-  void set_assignable(const camera::Config& config, bool assignable);
+  void put_in_charge(const camera::Config& config, const lease::Charge& charge);
   // False: the log has it already.
   bool store_event(const event::Event& event, const TenantId& tenant);
   bool knows_event(const std::string& event_id);

@@ -84,6 +84,7 @@ struct Config {
   std::optional<Secret> substream_url = {};
   bool enabled = true;
   Processing processing = Processing::lease;
+  ClusterId cluster = ClusterId::trusted("default");  // which one processes it, where one does
   Transport transport = Transport::tcp;
   Decode decode = Decode::adaptive;
   std::vector<Zone> zones;
@@ -100,6 +101,8 @@ struct Config {
   Model model;
 
   bool assignable() const { return enabled && processing == Processing::lease; }
+  // The cluster that processes the camera now; empty where none does.
+  ClusterId served_by() const { return enabled && processing == Processing::cluster ? cluster : ClusterId(); }
 };
 
 enum class Credentials { shown, redacted };
