@@ -43,6 +43,9 @@ Async<std::vector<Tenant>> FakeCatalog::list_tenants(TenantId only, TenantId aft
 Async<Nothing> FakeCatalog::remove_tenant(TenantId id) {
   for (const auto& [site_id, site] : rows_.sites)
     if (site.tenant == id) co_return not_empty("tenant", "sites");
+  auto of_it = [&](const auto& each) { return each.second.tenant == id; };
+  if (std::ranges::any_of(rows_.models, of_it) || std::ranges::any_of(rows_.displays, of_it))
+    co_return not_empty("tenant", "models or displays");
   if (rows_.tenants.erase(id) == 0) co_return no_such("tenant", "tenant_id");
   std::erase_if(rows_.keys, [&](const auto& each) { return each.second.tenant == id; });
   co_return ok();
@@ -139,6 +142,9 @@ Async<Nothing> FakeCatalog::remove_camera(CameraId id, TenantId tenant) {
   if (at == rows_.cameras.end() || foreign(tenant, at->second.config.tenant)) co_return no_such("camera", "camera_uuid");
   put_in_charge(at->second.config, {.assignable = false});
   rows_.cameras.erase(at);
+  for (auto& [display_id, display] : rows_.displays)
+    if (display.camera == id) display.camera = {};
+  std::erase_if(rows_.subscriptions, [&](const auto& each) { return each.second.camera == id; });
   co_return ok();
 }
 Async<Runner> FakeCatalog::register_runner(Runner runner, std::string will, TenantId tenant) {

@@ -83,11 +83,13 @@ std::vector<Tenant> list_tenants(Connection& c, const TenantId& only, const Tena
 
 Result<Nothing> remove_tenant(Connection& c, const TenantId& id) {
   Rows rows = c.query(
-      "WITH busy AS (SELECT 1 FROM sites WHERE tenant_id = $1::text LIMIT 1), gone AS (DELETE FROM tenants"
+      "WITH busy AS (SELECT 'sites' AS what FROM sites WHERE tenant_id = $1::text UNION ALL"
+      " SELECT 'models or displays' FROM models WHERE tenant_id = $1 UNION ALL"
+      " SELECT 'models or displays' FROM displays WHERE tenant_id = $1 LIMIT 1), gone AS (DELETE FROM tenants"
       " WHERE tenant_id = $1::text AND NOT EXISTS (SELECT 1 FROM busy) RETURNING 1)"
-      " SELECT EXISTS (SELECT 1 FROM busy), EXISTS (SELECT 1 FROM gone)",
+      " SELECT coalesce((SELECT what FROM busy), ''), EXISTS (SELECT 1 FROM gone)",
       Params() << id);
-  if (rows.flag(0, 0)) return not_empty("tenant", "sites");
+  if (!rows.view(0, 0).empty()) return not_empty("tenant", rows.view(0, 0));
   if (!rows.flag(0, 1)) return no_such("tenant", "tenant_id");
   return ok();
 }

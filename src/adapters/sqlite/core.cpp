@@ -289,6 +289,12 @@ Result<Nothing> Core::remove_tenant(const TenantId& id) {
     q << id;
     if (q.next()) return not_empty("tenant", "sites");
   }
+  {
+    Query q = db_->query(
+        "SELECT 1 FROM models WHERE tenant_id = ?1 UNION ALL SELECT 1 FROM displays WHERE tenant_id = ?1");
+    q << id;
+    if (q.next()) return not_empty("tenant", "models or displays");
+  }
   Query q = db_->query("DELETE FROM tenants WHERE tenant_id = ?");
   q << id;
   if (q.run() == 0) return no_such("tenant", "tenant_id");

@@ -98,6 +98,8 @@ class Core::Reader {
   explicit Reader(std::shared_ptr<Db> shared_db);    // uses the writer's
   ~Reader();
 
+  // For statements that need nothing else of it.
+  Db& db() { return *db_; }
   std::vector<LeaseView> list(const LeaseFilter& filter, LeaseTime now, WallTime clock);
   Result<LeaseView> show(const CameraId& camera, const TenantId& tenant, LeaseTime now, WallTime clock);
   EventPage read_events(std::int64_t after, int limit, std::int64_t epoch);
