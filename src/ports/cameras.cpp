@@ -18,6 +18,8 @@ CameraRecord edited(const CameraRecord& present, camera::Config next, WallTime a
   return record;
 }
 
+lease::Charge charge_of(const camera::Config& config) { return {config.assignable(), config.served_by()}; }
+
 Result<KeptConfig> keep(const camera::Config& config) {
   std::string text = json::to_text(camera::write_config(config, camera::Credentials::shown));
   TRY(parsed, json::parse_text(text));

@@ -17,4 +17,9 @@ Error not_empty(std::string_view what, std::string_view because) {
   return {Errc::unprocessable, fmt::format("{}_not_empty", what), fmt::format("the {} still has {}", what, because)};
 }
 
+Error in_use(std::string_view what, std::string_view by) {
+  return {Errc::conflict, fmt::format("{}_in_use", what),
+          fmt::format("the {} is still named by {}, which must be changed or removed first", what, by)};
+}
+
 }  // namespace weir

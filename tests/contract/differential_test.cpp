@@ -19,7 +19,8 @@ class Target {
   virtual ~Target() = default;
   virtual std::vector<Answer> apply(const Batch& batch) = 0;
   virtual void advance(Duration by) = 0;
-  virtual void set_enabled(const CameraId& camera, bool enabled) = 0;
+  virtual void configure(const CameraId& camera, const Catalog::CameraEdit& change) = 0;
+  virtual std::vector<Confirmation> append(const std::vector<event::Event>& events, const EventSpeaker& speaker) = 0;
   virtual void revoke(const CameraId& camera) = 0;
   virtual void cordon(const RunnerId& runner, bool to) = 0;
   virtual std::vector<lease::LeaseRow> release_all(const lease::Owner& owner) = 0;
@@ -34,6 +35,15 @@ Catalog::CameraEdit enabling(bool to) {
     return next;
   };
 }
+// To a cluster, or where none is named to runners.
+Catalog::CameraEdit giving_to(const ClusterId& cluster) {
+  return [cluster](const CameraRecord& r) -> Result<camera::Config> {
+    camera::Config next = r.config;
+    next.processing = cluster.empty() ? camera::Processing::lease : camera::Processing::cluster;
+    if (!cluster.empty()) next.cluster = cluster;
+    return next;
+  };
+}
 
 class PortTarget : public Target {
  public:
@@ -43,8 +53,13 @@ class PortTarget : public Target {
     EXPECT_TRUE(answers) << (answers ? "" : answers.error().message);
     return answers ? *answers : std::vector<Answer>{};
   }
-  void set_enabled(const CameraId& camera, bool enabled) override {
-    EXPECT_TRUE(stores.run(stores.catalog->edit_camera(camera, {}, enabling(enabled))));
+  void configure(const CameraId& camera, const Catalog::CameraEdit& change) override {
+    EXPECT_TRUE(stores.run(stores.catalog->edit_camera(camera, {}, change)));
+  }
+  std::vector<Confirmation> append(const std::vector<event::Event>& events, const EventSpeaker& speaker) override {
+    auto answers = stores.run(stores.events->append(events, speaker));
+    EXPECT_TRUE(answers);
+    return answers ? *answers : std::vector<Confirmation>{};
   }
   void revoke(const CameraId& camera) override { EXPECT_TRUE(stores.run(stores.leases->revoke(camera, {}))); }
   void cordon(const RunnerId& runner, bool to) override {
@@ -111,8 +126,11 @@ class SqliteTarget final : public Target {
       core.tick();
     }
   }
-  void set_enabled(const CameraId& camera, bool enabled) override {
-    EXPECT_TRUE(in([&] { return core.edit_camera(camera, {}, enabling(enabled)); }));
+  void configure(const CameraId& camera, const Catalog::CameraEdit& change) override {
+    EXPECT_TRUE(in([&] { return core.edit_camera(camera, {}, change); }));
+  }
+  std::vector<Confirmation> append(const std::vector<event::Event>& events, const EventSpeaker& speaker) override {
+    return in([&] { return core.append(events, speaker); });
   }
   void revoke(const CameraId& camera) override {
     EXPECT_TRUE(in([&] { return core.revoke(camera, {}); }));
@@ -169,9 +187,9 @@ class RequestMaker {
     batch.owner = owner();
     // With steps of 3 s no expiry ever falls close to a step, so the real time that passes does not matter.
     batch.ttl = below(2) == 0 ? 10500ms : 20500ms;
-    if (below(3) == 0) {
-      batch.kind = lease::Kind::stream;
-      batch.home = {TenantId::trusted("t1"), SiteId::trusted("s1")};
+    if (int kind = below(6); kind < 3) {
+      batch.kind = kind < 2 ? lease::Kind::stream : lease::Kind::cluster;
+      batch.home = {TenantId::trusted(kind < 2 ? "t1" : ""), SiteId::trusted(kind < 2 ? "s1" : "")};
     }
     for (int n = 1; n <= kCameras; ++n) {
       if (below(2) == 0) continue;
@@ -187,16 +205,32 @@ class RequestMaker {
     if (batch.asks.empty()) batch.asks.push_back({cam(1), known_version(cam(1)), false, "k1"});
     return batch;
   }
+  // One of two clusters, or none.
+  ClusterId cluster() {
+    int n = below(3);
+    return n == 0 ? ClusterId() : ClusterId::trusted("cluster-" + std::to_string(n));
+  }
+  // About one camera, under a version that it or a cluster was seen to have.
+  event::Event event() {
+    CameraId camera = cam(1 + below(kCameras));
+    ClusterId of = cluster();
+    std::string id = "e" + std::to_string(++events_);
+    event::Event event{"detections.topic", "detections.t1.s1." + camera.str(), id,
+                       fmt::format(R"({{"event_id":"{}"}})", id)};
+    event.stamp = event::Stamp{camera, known_version(of.empty() ? camera : of)};
+    return event;
+  }
   void learn(const std::vector<Answer>& answers) {
     for (const Answer& answer : answers)
       if (answer.version.n != 0) seen_[answer.subject].push_back(answer.version);
   }
 
  private:
-  // Now and then the id is one of the other kind's.
+  // Now and then the id is one of another kind's.
   SubjectId subject(lease::Kind kind, int n) {
-    bool stream = (kind == lease::Kind::stream) != (below(15) == 0);
-    return stream ? SubjectId::trusted("stream-" + std::to_string(n)) : cam(n);
+    if (below(15) == 0) kind = kind == lease::Kind::camera ? lease::Kind::stream : lease::Kind::camera;
+    return kind == lease::Kind::camera ? cam(n)
+                                       : SubjectId::trusted(fmt::format("{}-{}", lease::to_string(kind), n));
   }
   lease::Version known_version(const SubjectId& subject) {
     auto& seen = seen_[subject];
@@ -206,6 +240,7 @@ class RequestMaker {
     return seen[static_cast<size_t>(below(static_cast<int>(seen.size())))];
   }
   std::mt19937 random_;
+  int events_ = 0;
   std::map<SubjectId, std::vector<lease::Version>> seen_;
 };
 
@@ -239,7 +274,7 @@ void compare(Target& model, Target& real, unsigned seed, int steps) {
   RequestMaker make(seed);
   for (int step = 0; step < steps; ++step) {
     std::string where = fmt::format("seed {} step {}", seed, step);
-    switch (make.below(25)) {
+    switch (make.below(28)) {
       case 0: {
         // The two clocks may differ by half a second. No sum of these steps comes that close to a limit in the rules
         // (10, 10.5, 20.5, 30, 60, 120 s …), where the two would then rightly differ.
@@ -251,8 +286,8 @@ void compare(Target& model, Target& real, unsigned seed, int steps) {
       case 1: {
         CameraId camera = cam(1 + make.below(kCameras));
         bool to = make.below(3) > 0;
-        model.set_enabled(camera, to);
-        real.set_enabled(camera, to);
+        model.configure(camera, enabling(to));
+        real.configure(camera, enabling(to));
         break;
       }
       case 2: {
@@ -272,6 +307,20 @@ void compare(Target& model, Target& real, unsigned seed, int steps) {
         if (make.below(12) != 0) break;
         lease::Owner dead = make.owner();
         ASSERT_EQ(text(model.release_all(dead)), text(real.release_all(dead))) << where;
+        break;
+      }
+      case 6: {
+        CameraId camera = cam(1 + make.below(kCameras));
+        ClusterId cluster = make.cluster();
+        model.configure(camera, giving_to(cluster));
+        real.configure(camera, giving_to(cluster));
+        break;
+      }
+      case 7: case 8: {
+        std::vector<event::Event> events = {make.event(), make.event(), make.event()};
+        lease::Owner who = make.owner();
+        EventSpeaker speaker{who.runner, make.below(2) == 0 ? BootId() : who.boot};
+        ASSERT_EQ(model.append(events, speaker), real.append(events, speaker)) << where;
         break;
       }
       case 5: ASSERT_EQ(text(model.take_expired()), text(real.take_expired())) << where; break;

@@ -19,6 +19,10 @@ constexpr const char* kRows[] = {
       '{"camera_uuid":"c1","tenant_id":"t1","site_id":"s1","rtsp_url":"rtsp://camera.example/x"}', 5, 7))sql",
     "INSERT INTO leases VALUES ('c1', 't1', 's1', true, 'r1', 'b1', 1099511627777, 1099511627777, 'k', -5, 6000000,"
     " false, false, '', 0, 5)",
+    R"sql(INSERT INTO cameras VALUES ('c7', 't1', 's1', true,
+      '{"camera_uuid":"c7","tenant_id":"t1","site_id":"s1","rtsp_url":"rtsp://camera.example/7","processing":"cluster"}',
+      5, 7))sql",
+    "INSERT INTO leases VALUES ('c7', 't1', 's1', false, '', '', 0, 0, '', 0, 0, true, false, '', 0, 5)",
 };
 
 void expect_usable(boost::asio::io_context& io, LeaseStore& leases, Catalog& catalog, EventLog& events) {
@@ -32,6 +36,8 @@ void expect_usable(boost::asio::io_context& io, LeaseStore& leases, Catalog& cat
   ASSERT_EQ(expired->size(), 1u);
   EXPECT_EQ((*expired)[0].owner, owner("r1", "b1"));
   EXPECT_TRUE(run(io, catalog.add_camera(camera_config(cam(2)))));
+  EXPECT_EQ(run(io, leases.show(cam(7), {}))->row.cluster.str(), "default");
+  EXPECT_TRUE(run(io, leases.show(cam(1), {}))->row.cluster.empty());
   EXPECT_TRUE(run(io, events.announce({{"control.topic", "camera.created.t1.s1.c2", "e", "{}"}})));
   EXPECT_EQ(run(io, events.read(0, 10))->events.size(), 1u);
 }

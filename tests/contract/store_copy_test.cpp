@@ -56,6 +56,16 @@ void fill(Stores& stores) {
   StreamRecord stream{.id = SubjectId::trusted("live"), .tenant = TenantId::trusted("t1"), .site = SiteId::trusted("s1")};
   stream.wishes = {{"forward", true}};
   ASSERT_TRUE(stores.run(stores.catalog->put_stream(stream)));
+  ModelRecord model{.id = 7, .tenant = TenantId::trusted("t1"), .name = "yolo", .metadata = {{"a", "b"}}};
+  ASSERT_TRUE(stores.run(stores.catalog->put_model(model, Put::add)));
+  PlaylistRecord playlist{PlaylistId::trusted("p"), TenantId::trusted("t1"), "", 7};
+  ASSERT_TRUE(stores.run(stores.catalog->put_playlist(playlist, Put::add)));
+  DisplayRecord display{DisplayId::trusted("d"), TenantId::trusted("t1"), "", cam(3), PlaylistId::trusted("p")};
+  ASSERT_TRUE(stores.run(stores.catalog->put_display(display, Put::add)));
+  DisplayRecord bare{DisplayId::trusted("bare"), TenantId::trusted("t1")};
+  ASSERT_TRUE(stores.run(stores.catalog->put_display(bare, Put::add)));
+  SubscriptionRecord subscription{SubscriptionId::trusted("d;c4"), TenantId::trusted("t1"), cam(4), 7};
+  ASSERT_TRUE(stores.run(stores.catalog->put_subscription(subscription)));
 }
 
 void expect_same(const StoreContents& a, const StoreContents& b) {

@@ -270,9 +270,50 @@ inline std::vector<BodyRoute> stream_body_routes() {
   };
 }
 
+inline std::vector<BodyRoute> display_body_routes() {
+  const net::Method post = net::Method::post, put = net::Method::put;
+  const Field model_id{"model_id", Kind::whole, true, "0", "2147483648"};
+  const std::vector<Field> display = {{"display_id", Kind::id},   {"tenant_id", Kind::id},   {"name", Kind::text},
+                                      {"camera_uuid", Kind::id}, {"playlist_id", Kind::id}};
+  const std::string of_display = R"("tenant_id":"t1","name":"n","camera_uuid":"cam-1","playlist_id":"lunch"})";
+  const std::vector<Field> playlist = {{"playlist_id", Kind::id}, {"tenant_id", Kind::id}, {"name", Kind::text}, model_id};
+  const std::vector<Field> model = {{"model_id", Kind::whole, false, "0", "2147483648"},
+                                    {"tenant_id", Kind::id},
+                                    {"name", Kind::text, true},
+                                    {"metadata", Kind::object}};
+  return {
+      {post, "/v1/displays", R"({"display_id":"d-new",)" + of_display, display, true},
+      {put, "/v1/displays/d-1", R"({"display_id":"d-1",)" + of_display, display, true},
+      {post, "/v1/playlists", R"({"playlist_id":"lunch","tenant_id":"t1","name":"n","model_id":7})", playlist, true},
+      {put, "/v1/playlists/lunch", R"({"playlist_id":"lunch","tenant_id":"t1","name":"n","model_id":7})", playlist, true},
+      {post, "/v1/models", R"({"model_id":7,"tenant_id":"t1","name":"n","metadata":{"labels":["car"]}})", model, true},
+      {put, "/v1/models/7", R"({"model_id":7,"tenant_id":"t1","name":"n","metadata":{}})", model, true},
+      {post,
+       "/v1/subscriptions",
+       R"({"subscription_identifier":"kiosk;cam-1","camera_uuid":"cam-1","model_id":7,"snapshot_interval_ms":500,
+           "snapshot_url":"http://u:p@camera.example/s.jpg","crop_x1":1,"crop_y1":2,"crop_x2":30,"crop_y2":40})",
+       {{"subscription_identifier", Kind::id, true},
+        {"camera_uuid", Kind::id},
+        model_id,
+        {"snapshot_url", Kind::url},
+        {"snapshot_interval_ms", Kind::whole, false, "99", "86400001"},
+        {"crop_x1", Kind::whole, false, "-1", "32769"},
+        {"crop_y2", Kind::whole, false, "-1", "32769"}},
+       true},
+      {post, "/v1/leases/cluster/acquire-batch",
+       R"({"runner_id":"runner-1","boot_id":"b1","ttl_seconds":60,"items":[{"cluster":"default","key":"k1"}]})",
+       {{"runner_id", Kind::id, true},
+        {"boot_id", Kind::id, true},
+        {"tenant_id", Kind::id},
+        {"ttl_seconds", Kind::number, true, "2.9", "61"},
+        {"items", Kind::list, true},
+        {"items[0].cluster", Kind::id, true}}},
+  };
+}
+
 inline std::vector<BodyRoute> body_routes() {
   std::vector<BodyRoute> all = lease_body_routes();
-  for (auto more : {place_body_routes(), runner_body_routes(), stream_body_routes()})
+  for (auto more : {place_body_routes(), runner_body_routes(), stream_body_routes(), display_body_routes()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -30,7 +30,9 @@ const std::vector<std::string> kCommands = {
     "camera set",  "camera export", "camera snapshot", "zone add",     "zone list",     "zone show",      "zone remove",
     "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "node capacity",  "node remove",
     "lease list",
-    "lease show",  "lease revoke", "lease events",  "model labels", "key add",       "key list",       "key revoke",
+    "lease show",  "lease revoke", "lease events",  "model labels", "model add", "model list", "model remove",
+    "display add", "display list",  "display remove", "playlist add",  "playlist list", "playlist remove",
+    "subscription add", "subscription list", "subscription remove",    "key add",       "key list",       "key revoke",
     "status",      "size",          "store backup",  "store restore",  "store move",    "settings",      "version"};
 
 TEST(Cli, EveryCommand_HasHelpWithAnExample) {
@@ -48,7 +50,8 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   // No command is missing above: the overview names the groups, and each group its commands.
   std::string overview = weir(folder, {"--help"}).out;
   size_t listed = 0;
-  for (std::string group : {"tenant", "site", "camera", "zone", "model", "node", "lease", "key", "store"}) {
+  for (std::string group : {"tenant", "site", "camera", "zone", "model", "display", "playlist", "subscription", "node", "lease",
+                            "key", "store"}) {
     std::istringstream lines(weir(folder, {group, "--help"}).out);
     bool commands = false;
     for (std::string line; std::getline(lines, line);) {
@@ -61,7 +64,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
     }
     EXPECT_TRUE(has(overview, "  " + group + " ")) << group;
   }
-  EXPECT_EQ(listed, 41u);
+  EXPECT_EQ(listed, 53u);
 }
 
 TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {

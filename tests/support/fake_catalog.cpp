@@ -11,12 +11,14 @@ bool runner_foreign(const TenantId& asker, const Runner& runner) {
 }
 }  // namespace
 
-void FakeCatalog::set_assignable(const camera::Config& config, bool assignable) {
+void FakeCatalog::put_in_charge(const camera::Config& config, const lease::Charge& charge) {
   lease::LeaseRow& row = rows_.leases.try_emplace(config.camera, lease::LeaseRow{config.camera}).first->second;
-  if (!assignable && !row.released) row = lease::revoke(row, draw());
   row.tenant = config.tenant;
   row.site = config.site;
-  row.assignable = assignable;
+  auto next = lease::Version::make(rows_.state.epoch, rows_.state.counter + 1);
+  lease::Charged charged = lease::put_in_charge(row, charge, next);
+  if (charged.drew) ++rows_.state.counter;
+  row = std::move(charged.row);
 }
 
 Runner FakeCatalog::as_shown(const Runner& runner) const {
@@ -41,6 +43,9 @@ Async<std::vector<Tenant>> FakeCatalog::list_tenants(TenantId only, TenantId aft
 Async<Nothing> FakeCatalog::remove_tenant(TenantId id) {
   for (const auto& [site_id, site] : rows_.sites)
     if (site.tenant == id) co_return not_empty("tenant", "sites");
+  auto of_it = [&](const auto& each) { return each.second.tenant == id; };
+  if (std::ranges::any_of(rows_.models, of_it) || std::ranges::any_of(rows_.displays, of_it))
+    co_return not_empty("tenant", "models or displays");
   if (rows_.tenants.erase(id) == 0) co_return no_such("tenant", "tenant_id");
   std::erase_if(rows_.keys, [&](const auto& each) { return each.second.tenant == id; });
   co_return ok();
@@ -99,7 +104,7 @@ Async<CameraRecord> FakeCatalog::add_camera(camera::Config config) {
   WallTime at = clock_();
   CameraRecord record{kept.config, at, at, at};
   if (!rows_.cameras.emplace(config.camera, record).second) co_return exists_already("camera", "camera_uuid");
-  set_assignable(config, config.assignable());
+  put_in_charge(config, charge_of(config));
   co_return record;
 }
 Async<std::vector<CameraRecord>> FakeCatalog::list_cameras(CameraFilter f) {
@@ -121,10 +126,10 @@ Async<CameraRecord> FakeCatalog::edit_camera(CameraId id, TenantId tenant, Camer
   if (at == rows_.cameras.end() || foreign(tenant, at->second.config.tenant)) co_return no_such("camera", "camera_uuid");
   CO_TRY(config, change(at->second));
   CO_TRY(kept, keep(config));
-  bool was = at->second.config.assignable();
+  lease::Charge before = charge_of(at->second.config), charge = charge_of(config);
   at->second = edited(at->second, config, clock_());
   at->second.config = kept.config;
-  if (was != config.assignable()) set_assignable(config, config.assignable());
+  if (charge != before) put_in_charge(config, charge);
   co_return at->second;
 }
 Async<int> FakeCatalog::count_crash(CameraId id, TenantId tenant) {
@@ -135,8 +140,11 @@ Async<int> FakeCatalog::count_crash(CameraId id, TenantId tenant) {
 Async<Nothing> FakeCatalog::remove_camera(CameraId id, TenantId tenant) {
   auto at = rows_.cameras.find(id);
   if (at == rows_.cameras.end() || foreign(tenant, at->second.config.tenant)) co_return no_such("camera", "camera_uuid");
-  set_assignable(at->second.config, false);
+  put_in_charge(at->second.config, {.assignable = false});
   rows_.cameras.erase(at);
+  for (auto& [display_id, display] : rows_.displays)
+    if (display.camera == id) display.camera = {};
+  std::erase_if(rows_.subscriptions, [&](const auto& each) { return each.second.camera == id; });
   co_return ok();
 }
 Async<Runner> FakeCatalog::register_runner(Runner runner, std::string will, TenantId tenant) {

@@ -5,14 +5,30 @@ namespace weir::test {
 
 // ---- events ----
 
+bool FakeEventLog::accepts(const lease::LeaseRow& row, const EventSpeaker& speaker, lease::Version stamped) const {
+  std::int64_t epoch = rows_.state.epoch;
+  if (row.cluster.empty()) return lease::fence_accepts(row, speaking_owner(speaker, row), stamped, epoch);
+  auto cluster = rows_.leases.find(row.cluster);
+  return cluster != rows_.leases.end() &&
+         lease::fence_accepts(row, cluster->second, speaking_owner(speaker, cluster->second), stamped, epoch);
+}
+
+// Whether an announcement about an owner under this version comes too late: another may have been heard since.
+bool FakeEventLog::is_over(const event::Stamp& stamp) const {
+  auto row = rows_.leases.find(stamp.camera);
+  if (row == rows_.leases.end() || row->second.version != stamp.version) return true;
+  auto cluster = rows_.leases.find(row->second.cluster);
+  return cluster != rows_.leases.end() && cluster->second.kind == lease::Kind::cluster &&
+         cluster->second.version > stamp.version;
+}
+
 Confirmation FakeEventLog::append_now(const event::Event& event, const EventSpeaker& speaker) {
   if (rows_.event_ids.contains(event.event_id)) return Confirmation::duplicate;
   TenantId tenant = speaker.tenant;
   if (event.stamp) {
     auto row = rows_.leases.find(event.stamp->camera);
     if (row == rows_.leases.end() || (!speaker.tenant.empty() && row->second.tenant != speaker.tenant) ||
-        !lease::fence_accepts(row->second, speaking_owner(speaker, row->second), event.stamp->version,
-                              rows_.state.epoch))
+        !accepts(row->second, speaker, event.stamp->version))
       return Confirmation::stale;
     tenant = row->second.tenant;
   }
@@ -31,7 +47,7 @@ Async<std::vector<Confirmation>> FakeEventLog::append(std::vector<event::Event> 
 
 Async<Nothing> FakeEventLog::announce(std::vector<event::Event> announcements) {
   for (const event::Event& each : announcements) {
-    if (each.stamp && rows_.leases[each.stamp->camera].version != each.stamp->version) continue;
+    if (each.stamp && is_over(*each.stamp)) continue;
     event::Event unfenced = each;
     unfenced.stamp.reset();
     append_now(unfenced, {{}, {}, each.tenant});

@@ -34,6 +34,10 @@ struct FakeRows {
   std::map<RunnerId, Runner> runners;
   std::map<RunnerId, LeaseTime> heartbeats;
   std::map<SubjectId, StreamRecord> streams;
+  std::map<ModelId, ModelRecord> models;
+  std::map<PlaylistId, PlaylistRecord> playlists;
+  std::map<DisplayId, DisplayRecord> displays;
+  std::map<SubscriptionId, SubscriptionRecord> subscriptions;
   std::map<std::int64_t, StoredEvent> events;
   std::map<std::string, std::int64_t> event_ids;  // to their sequence
   std::int64_t last_event = 0, forgotten_to = 0;
@@ -126,10 +130,27 @@ class FakeCatalog : public Catalog, public virtual FakeTables {
   Async<std::vector<StreamRecord>> list_streams(TenantId tenant, SubjectId after, int limit) override;
   Async<StreamRecord> show_stream(SubjectId id, TenantId tenant) override;
   Async<Nothing> remove_stream(SubjectId id, TenantId tenant) override;
+  Async<ModelRecord> put_model(ModelRecord model, Put how) override;
+  Async<std::vector<ModelRecord>> list_models(TenantId tenant, ModelId after, int limit) override;
+  Async<ModelRecord> show_model(ModelId id, TenantId tenant) override;
+  Async<Nothing> remove_model(ModelId id, TenantId tenant) override;
+  Async<PlaylistRecord> put_playlist(PlaylistRecord playlist, Put how) override;
+  Async<std::vector<PlaylistRecord>> list_playlists(TenantId tenant, PlaylistId after, int limit) override;
+  Async<PlaylistRecord> show_playlist(PlaylistId id, TenantId tenant) override;
+  Async<Nothing> remove_playlist(PlaylistId id, TenantId tenant) override;
+  Async<DisplayRecord> put_display(DisplayRecord display, Put how) override;
+  Async<std::vector<DisplayRecord>> list_displays(TenantId tenant, DisplayId after, int limit) override;
+  Async<DisplayRecord> show_display(DisplayId id, TenantId tenant) override;
+  Async<Nothing> remove_display(DisplayId id, TenantId tenant) override;
+  Async<SubscriptionRecord> put_subscription(SubscriptionRecord subscription) override;
+  Async<std::vector<SubscriptionRecord>> list_subscriptions(TenantId tenant, SubscriptionId after, int limit) override;
+  Async<SubscriptionRecord> remove_subscription(SubscriptionId id, TenantId tenant) override;
+  Async<std::vector<DesiredSubscription>> list_desired(ClusterId cluster, TenantId tenant, SubscriptionId after,
+                                                       int limit) override;
 
  private:
   StreamRecord as_shown(StreamRecord stream) const;
-  void set_assignable(const camera::Config& config, bool assignable);
+  void put_in_charge(const camera::Config& config, const lease::Charge& charge);
   Runner as_shown(const Runner& runner) const;
 };
 
@@ -142,6 +163,8 @@ class FakeEventLog : public EventLog, public virtual FakeTables {
   Async<std::int64_t> trim(EventRetention retention, int most) override;
 
  private:
+  bool accepts(const lease::LeaseRow& row, const EventSpeaker& speaker, lease::Version stamped) const;
+  bool is_over(const event::Stamp& stamp) const;
   Confirmation append_now(const event::Event& event, const EventSpeaker& speaker);
 };
 

@@ -54,9 +54,10 @@ Runner runner_row(const Rows& r, int i, const LeaseLimits& limits) {
   return runner;
 }
 
-void set_assignable(Connection& c, const camera::Config& config, bool assignable, const LeaseLimits& limits) {
-  c.query("SELECT weir_set_assignable($1::text, $2::text, $3::text, $4::boolean, $5::bigint)",
-          Params() << config.camera << config.tenant << config.site << assignable << limits.ttl_max);
+void put_in_charge(Connection& c, const camera::Config& config, const lease::Charge& charge, const LeaseLimits& limits) {
+  c.query("SELECT weir_put_in_charge($1::text, $2::text, $3::text, $4::boolean, $5::text, $6::bigint)",
+          Params() << config.camera << config.tenant << config.site << charge.assignable << charge.cluster
+                   << limits.ttl_max);
 }
 
 }  // namespace
@@ -82,11 +83,13 @@ std::vector<Tenant> list_tenants(Connection& c, const TenantId& only, const Tena
 
 Result<Nothing> remove_tenant(Connection& c, const TenantId& id) {
   Rows rows = c.query(
-      "WITH busy AS (SELECT 1 FROM sites WHERE tenant_id = $1::text LIMIT 1), gone AS (DELETE FROM tenants"
+      "WITH busy AS (SELECT 'sites' AS what FROM sites WHERE tenant_id = $1::text UNION ALL"
+      " SELECT 'models or displays' FROM models WHERE tenant_id = $1 UNION ALL"
+      " SELECT 'models or displays' FROM displays WHERE tenant_id = $1 LIMIT 1), gone AS (DELETE FROM tenants"
       " WHERE tenant_id = $1::text AND NOT EXISTS (SELECT 1 FROM busy) RETURNING 1)"
-      " SELECT EXISTS (SELECT 1 FROM busy), EXISTS (SELECT 1 FROM gone)",
+      " SELECT coalesce((SELECT what FROM busy), ''), EXISTS (SELECT 1 FROM gone)",
       Params() << id);
-  if (rows.flag(0, 0)) return not_empty("tenant", "sites");
+  if (!rows.view(0, 0).empty()) return not_empty("tenant", rows.view(0, 0));
   if (!rows.flag(0, 1)) return no_such("tenant", "tenant_id");
   return ok();
 }
@@ -170,7 +173,7 @@ Result<CameraRecord> add_camera(Connection& c, const camera::Config& config, con
       " FROM (SELECT weir_clock() AS k) t ON CONFLICT DO NOTHING RETURNING created_at",
       Params() << config.camera << config.tenant << config.site << config.enabled << kept.text);
   if (rows.size() == 0) return exists_already("camera", "camera_uuid");
-  set_assignable(c, config, config.assignable(), limits);
+  put_in_charge(c, config, charge_of(config), limits);
   Rows lease = c.query("SELECT kind FROM leases WHERE camera_uuid = $1::text", Params() << config.camera);
   if (lease.view(0, 0) != "camera") return exists_already("camera", "camera_uuid");
   tx.commit();
@@ -226,8 +229,8 @@ Result<CameraRecord> edit_camera(Connection& c, const CameraId& id, const Tenant
       " configured_at = $5::bigint, crashes = $6::int WHERE camera_uuid = $1::text",
       Params() << id << next.config.enabled << kept.text << next.updated_at.time_since_epoch()
                << next.configured_at.time_since_epoch() << next.crashes);
-  bool assignable = next.config.assignable();
-  if (present.config.assignable() != assignable) set_assignable(c, next.config, assignable, limits);
+  lease::Charge charge = charge_of(next.config);
+  if (charge != charge_of(present.config)) put_in_charge(c, next.config, charge, limits);
   tx.commit();
   return next;
 }
@@ -252,7 +255,7 @@ Result<Nothing> remove_camera(Connection& c, const CameraId& id, const TenantId&
   gone.camera = id;
   gone.tenant = rows.id<TenantId>(0, 0);
   gone.site = rows.id<SiteId>(0, 1);
-  set_assignable(c, gone, false, limits);
+  put_in_charge(c, gone, {.assignable = false}, limits);
   tx.commit();
   return ok();
 }

@@ -6,23 +6,34 @@ namespace weir::postgres {
 
 namespace {
 
+// The ids with those of the clusters that process such cameras.
+#define WEIR_WITH_CLUSTERS(ids) \
+  ids " || ARRAY(SELECT DISTINCT l.cluster FROM leases l WHERE l.camera_uuid = ANY (" ids ") AND l.cluster <> '')"
+
 // $1 event ids, $2 topics, $3 routing keys, $4 payloads, $5 cameras ('' none), $6 versions, $7 the cameras once each,
 // $8 runner, $9 boot ('' any), $10 tenant ('' any).
-// The lease rows are locked in camera order against a change of version, not against renewals, and judged as they are
-// once locked; the lock lasts until what was judged by it is committed. A plain read instead would let an event of the
-// old owner be committed after the new owner's first one.
+// The lease rows, and those of the clusters that process such cameras, are locked in the order of their ids against a
+// change of version, not against renewals, and judged as they are once locked; the lock lasts until what was judged by
+// it is committed. A plain read instead would let an event of the old owner be committed after the new owner's first
+// one. A camera whose cluster changed while its row was waited for finds no cluster here: nobody speaks for it yet.
 // The clocks and the transaction's number are read once; events of one transaction stand in the order of the batch.
 constexpr const char* kAppend =
     "WITH m AS MATERIALIZED (SELECT epoch, current, clock FROM weir_moment)"
-    ", locked AS MATERIALIZED (SELECT l.camera_uuid, l.tenant_id, l.owner_id, l.boot_id, l.version, l.released"
-    " FROM leases l WHERE l.camera_uuid = ANY ($7::text[]) ORDER BY l.camera_uuid FOR KEY SHARE OF l)"
+    ", locked AS MATERIALIZED (SELECT l.camera_uuid, l.kind, l.cluster, l.tenant_id, l.owner_id, l.boot_id, l.version,"
+    " l.released FROM leases l WHERE l.camera_uuid = ANY (" WEIR_WITH_CLUSTERS("$7::text[]") ")"
+    " ORDER BY l.camera_uuid FOR KEY SHARE OF l)"
+    ", clusters AS MATERIALIZED (SELECT * FROM locked WHERE kind = 'cluster')"
+    ", speaking AS MATERIALIZED (SELECT k.camera_uuid, k.tenant_id, coalesce(s.owner_id, k.owner_id) AS owner_id,"
+    " coalesce(s.boot_id, k.boot_id) AS boot_id, coalesce(s.version, k.version) AS version,"
+    " coalesce(s.released, k.released) AS released, k.cluster = '' OR s.version IS NOT NULL AS may FROM locked k"
+    " LEFT JOIN clusters s ON s.camera_uuid = k.cluster AND s.tenant_id IN ('', k.tenant_id) AND s.version > k.version)"
     ", judged AS MATERIALIZED (SELECT w.*, coalesce(k.tenant_id, $10::text) AS tenant_id,"
-    " w.camera = '' OR coalesce(NOT k.released AND k.version = w.version AND (w.version >> 40) = m.epoch"
+    " w.camera = '' OR coalesce(k.may AND NOT k.released AND k.version = w.version AND (w.version >> 40) = m.epoch"
     "   AND k.owner_id = $8::text AND k.owner_id <> '' AND $9::text IN ('', k.boot_id)"
     "   AND $10::text IN ('', k.tenant_id), false) AS fits"
     " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[])"
     "   WITH ORDINALITY AS w(event_id, topic, routing_key, payload, camera, version, ord)"
-    " CROSS JOIN m LEFT JOIN locked k ON k.camera_uuid = w.camera)"
+    " CROSS JOIN m LEFT JOIN speaking k ON k.camera_uuid = w.camera)"
     ", inserted AS (INSERT INTO events"
     " SELECT (pg_current_xact_id()::text::bigint << 13) | j.ord, nextval('event_counter'), j.event_id, j.tenant_id,"
     "   j.topic, j.routing_key, j.payload, m.clock"
@@ -85,15 +96,17 @@ Result<Nothing> announce(Connection& c, const std::vector<event::Event>& announc
   }
   Rows rows = c.query(
       "WITH m AS MATERIALIZED (SELECT current, clock FROM weir_moment)"
-      ", locked AS MATERIALIZED (SELECT l.camera_uuid, l.version FROM leases l"
-      " WHERE l.camera_uuid = ANY ($6::text[]) ORDER BY l.camera_uuid FOR KEY SHARE OF l)"
+      ", locked AS MATERIALIZED (SELECT l.camera_uuid, l.kind, l.cluster, l.version FROM leases l"
+      " WHERE l.camera_uuid = ANY (" WEIR_WITH_CLUSTERS("$6::text[]") ") ORDER BY l.camera_uuid FOR KEY SHARE OF l)"
+      ", clusters AS MATERIALIZED (SELECT * FROM locked WHERE kind = 'cluster')"
       ", inserted AS (INSERT INTO events"
       " SELECT (pg_current_xact_id()::text::bigint << 13) | w.ord, nextval('event_counter'), w.event_id, w.tenant_id,"
       "   w.topic, w.routing_key, w.payload, m.clock"
       " FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[])"
       "   WITH ORDINALITY AS w(tenant_id, routing_key, event_id, payload, topic, camera, version, ord)"
       " CROSS JOIN m LEFT JOIN locked k ON k.camera_uuid = w.camera"
-      " WHERE m.current AND (w.camera = '' OR k.version = w.version)"
+      " WHERE m.current AND (w.camera = '' OR (k.version = w.version AND NOT EXISTS (SELECT 1 FROM clusters s"
+      "   WHERE s.camera_uuid = k.cluster AND s.version > k.version)))"
       " ORDER BY w.ord ON CONFLICT (event_id) DO NOTHING)"
       " SELECT current FROM m",
       Params() << tenants.take() << keys.take() << ids.take() << payloads.take() << topics.take() << cameras.take()

@@ -155,7 +155,8 @@ Judged judge(Connection& c, const Batch& batch, const LeaseLimits& limits) {
 
 #define WEIR_LEASE_COLUMNS                                                                                         \
   "l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version, l.grant_version,"        \
-  " l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at, l.kind"
+  " l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at, l.kind," \
+  " l.cluster"
 #define WEIR_LEASE_VIEW "SELECT " WEIR_LEASE_COLUMNS ", m.now, m.clock FROM leases l CROSS JOIN weir_moment m "
 
 LeaseRow lease_row(const Rows& r, int i) {
@@ -175,6 +176,7 @@ LeaseRow lease_row(const Rows& r, int i) {
   if (r.integer(i, 14) != 0) row.previous = lease::Tenure{r.id<BootId>(i, 13), {r.integer(i, 14)}};
   row.acquired_at = WallTime(Duration(r.integer(i, 15)));
   row.kind = lease::kind_of(r.view(i, 16));
+  row.cluster = r.id<ClusterId>(i, 17);
   return row;
 }
 
@@ -186,8 +188,8 @@ std::vector<LeaseRow> lease_rows(const Rows& r) {
 
 LeaseView view_row(const Rows& r, int i) {
   LeaseView view{lease_row(r, i)};
-  LeaseTime now{Duration(r.integer(i, 17))};
-  view.expires_at = WallTime(Duration(r.integer(i, 18))) + (view.row.expires - now);
+  LeaseTime now{Duration(r.integer(i, 18))};
+  view.expires_at = WallTime(Duration(r.integer(i, 19))) + (view.row.expires - now);
   view.expired = !view.row.released && view.row.expires <= now;
   return view;
 }

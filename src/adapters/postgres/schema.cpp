@@ -355,7 +355,64 @@ BEGIN
 END $$;
 )sql";
 
-constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain, kPictures, kKinds};
+// cluster: of a camera's lease, which cluster's holder speaks for the camera; '' none. What refers to a camera that is
+// removed loses it, or goes with it.
+constexpr const char* kClusters = R"sql(
+ALTER TABLE leases ADD COLUMN cluster text COLLATE "C" NOT NULL DEFAULT '';
+UPDATE leases SET cluster = 'default' WHERE camera_uuid IN
+  (SELECT camera_uuid FROM cameras WHERE enabled AND config LIKE '%"processing":"cluster"%');
+
+CREATE TABLE models(
+  model_id bigint PRIMARY KEY, tenant_id text COLLATE "C" NOT NULL REFERENCES tenants, name text NOT NULL,
+  file_name text NOT NULL, file_sha256 text NOT NULL, file_bytes bigint NOT NULL, metadata text NOT NULL,
+  created_at bigint NOT NULL, updated_at bigint NOT NULL);
+CREATE INDEX models_tenant ON models(tenant_id);
+
+CREATE TABLE playlists(
+  playlist_id text COLLATE "C" PRIMARY KEY, tenant_id text COLLATE "C" NOT NULL REFERENCES tenants, name text NOT NULL,
+  model_id bigint NOT NULL REFERENCES models, created_at bigint NOT NULL, updated_at bigint NOT NULL);
+CREATE INDEX playlists_tenant ON playlists(tenant_id);
+CREATE INDEX playlists_model ON playlists(model_id);
+
+CREATE TABLE displays(
+  display_id text COLLATE "C" PRIMARY KEY, tenant_id text COLLATE "C" NOT NULL REFERENCES tenants, name text NOT NULL,
+  camera_uuid text COLLATE "C" REFERENCES cameras ON DELETE SET NULL,
+  playlist_id text COLLATE "C" REFERENCES playlists, created_at bigint NOT NULL, updated_at bigint NOT NULL);
+CREATE INDEX displays_tenant ON displays(tenant_id);
+CREATE INDEX displays_camera ON displays(camera_uuid);
+CREATE INDEX displays_playlist ON displays(playlist_id);
+
+CREATE TABLE subscriptions(
+  subscription_identifier text COLLATE "C" PRIMARY KEY, tenant_id text COLLATE "C" NOT NULL,
+  camera_uuid text COLLATE "C" NOT NULL REFERENCES cameras ON DELETE CASCADE,
+  model_id bigint NOT NULL REFERENCES models, options text NOT NULL, created_at bigint NOT NULL);
+CREATE INDEX subscriptions_camera ON subscriptions(camera_uuid);
+CREATE INDEX subscriptions_model ON subscriptions(model_id);
+
+DROP FUNCTION weir_set_assignable;  -- it knew no clusters
+-- As lease::put_in_charge.
+CREATE FUNCTION weir_put_in_charge(camera text, tenant text, site text, can boolean, in_charge text, ttl_max bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE l leases%ROWTYPE;
+BEGIN
+  INSERT INTO leases VALUES (camera, tenant, site, can, '', '', 0, 0, '', 0, 0, true, false, '', 0, 0)
+  ON CONFLICT (camera_uuid) DO NOTHING;
+  SELECT * INTO l FROM leases WHERE camera_uuid = camera FOR UPDATE;
+  IF NOT can AND NOT l.released THEN
+    UPDATE leases SET version = weir_draw(ttl_max), released = true, revoked = true, last_key = ''
+    WHERE camera_uuid = camera;
+  END IF;
+  IF l.cluster NOT IN ('', in_charge) THEN
+    UPDATE leases SET version = weir_draw(ttl_max), owner_id = '', boot_id = '', grant_version = 0, last_key = '',
+      revoked = false, previous_boot = '', previous_grant = 0
+    WHERE camera_uuid = camera;
+  END IF;
+  UPDATE leases SET tenant_id = tenant, site_id = site, assignable = can, cluster = in_charge
+  WHERE camera_uuid = camera;
+END $$;
+)sql";
+
+constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain, kPictures, kKinds, kClusters};
 
 }  // namespace
 

@@ -2,10 +2,12 @@
 
 #include "catalog.hpp"
 #include "connection.hpp"
+#include "displays.hpp"
 #include "events.hpp"
 #include "keys.hpp"
 #include "lease_statements.hpp"
 #include "leases.hpp"
+#include "models.hpp"
 #include "pictures.hpp"
 #include "schema.hpp"
 #include "streams.hpp"
@@ -175,6 +177,55 @@ class PostgresStore::CatalogPort final : public Catalog {
   }
   Async<Nothing> remove_stream(SubjectId id, TenantId tenant) override {
     return state_.ask(postgres::remove_stream, id, tenant);
+  }
+  Async<ModelRecord> put_model(ModelRecord model, Put how) override {
+    return state_.ask(postgres::put_model, model, how);
+  }
+  Async<std::vector<ModelRecord>> list_models(TenantId tenant, ModelId after, int limit) override {
+    return state_.ask(postgres::list_models, tenant, after, limit);
+  }
+  Async<ModelRecord> show_model(ModelId id, TenantId tenant) override {
+    return state_.ask(postgres::show_model, id, tenant);
+  }
+  Async<Nothing> remove_model(ModelId id, TenantId tenant) override {
+    return state_.ask(postgres::remove_model, id, tenant);
+  }
+  Async<PlaylistRecord> put_playlist(PlaylistRecord playlist, Put how) override {
+    return state_.ask(postgres::put_playlist, playlist, how);
+  }
+  Async<std::vector<PlaylistRecord>> list_playlists(TenantId tenant, PlaylistId after, int limit) override {
+    return state_.ask(postgres::list_playlists, tenant, after, limit);
+  }
+  Async<PlaylistRecord> show_playlist(PlaylistId id, TenantId tenant) override {
+    return state_.ask(postgres::show_playlist, id, tenant);
+  }
+  Async<Nothing> remove_playlist(PlaylistId id, TenantId tenant) override {
+    return state_.ask(postgres::remove_playlist, id, tenant);
+  }
+  Async<DisplayRecord> put_display(DisplayRecord display, Put how) override {
+    return state_.ask(postgres::put_display, display, how);
+  }
+  Async<std::vector<DisplayRecord>> list_displays(TenantId tenant, DisplayId after, int limit) override {
+    return state_.ask(postgres::list_displays, tenant, after, limit);
+  }
+  Async<DisplayRecord> show_display(DisplayId id, TenantId tenant) override {
+    return state_.ask(postgres::show_display, id, tenant);
+  }
+  Async<Nothing> remove_display(DisplayId id, TenantId tenant) override {
+    return state_.ask(postgres::remove_display, id, tenant);
+  }
+  Async<SubscriptionRecord> put_subscription(SubscriptionRecord subscription) override {
+    return state_.ask(postgres::put_subscription, subscription);
+  }
+  Async<std::vector<SubscriptionRecord>> list_subscriptions(TenantId tenant, SubscriptionId after, int limit) override {
+    return state_.ask(postgres::list_subscriptions, tenant, after, limit);
+  }
+  Async<SubscriptionRecord> remove_subscription(SubscriptionId id, TenantId tenant) override {
+    return state_.ask(postgres::remove_subscription, id, tenant);
+  }
+  Async<std::vector<DesiredSubscription>> list_desired(ClusterId cluster, TenantId tenant, SubscriptionId after,
+                                                       int limit) override {
+    return state_.ask(postgres::list_desired, cluster, tenant, after, limit);
   }
 
  private:

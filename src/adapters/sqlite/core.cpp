@@ -24,17 +24,17 @@ class Core::SqlRows final : public lease::Rows {
   }
   void save(const LeaseRow& row) override {
     Query q = db_.query(
-        "INSERT INTO leases VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?) ON CONFLICT (camera_uuid) DO UPDATE SET "
+        "INSERT INTO leases VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?,?) ON CONFLICT (camera_uuid) DO UPDATE SET "
         "tenant_id=excluded.tenant_id, site_id=excluded.site_id, assignable=excluded.assignable, "
         "owner_id=excluded.owner_id, boot_id=excluded.boot_id, version=excluded.version, "
         "grant_version=excluded.grant_version, last_key=excluded.last_key, expires=excluded.expires, "
         "ttl=excluded.ttl, released=excluded.released, revoked=excluded.revoked, "
         "previous_boot=excluded.previous_boot, previous_grant=excluded.previous_grant, "
-        "acquired_at=excluded.acquired_at");
+        "acquired_at=excluded.acquired_at, cluster=excluded.cluster");
     q << row.subject << row.tenant << row.site << row.assignable << row.owner.runner << row.owner.boot << row.version.n
       << row.grant.n << row.last_key << row.expires << row.ttl << row.released << row.revoked
       << (row.previous ? row.previous->boot : BootId()) << (row.previous ? row.previous->grant.n : 0)
-      << row.acquired_at << lease::to_string(row.kind);
+      << row.acquired_at << lease::to_string(row.kind) << row.cluster;
     q.run();
   }
   bool boot_dead(const lease::Owner& owner) override {
@@ -262,14 +262,15 @@ Result<BudgetAnswer> Core::consume(const SiteId& site, const TenantId& tenant, c
   return BudgetAnswer{consumed.granted, consumed.next.tokens, consumed.next.capacity, consumed.retry_after};
 }
 
-void Core::set_assignable(const camera::Config& config, bool assignable) {
+void Core::put_in_charge(const camera::Config& config, const lease::Charge& charge) {
   SqlRows rows(*db_, limits_);
   LeaseRow row = rows.find(config.camera).value_or(LeaseRow{config.camera});
-  if (!assignable && !row.released) row = lease::revoke(row, draw());
   row.tenant = config.tenant;
   row.site = config.site;
-  row.assignable = assignable;
-  rows.save(row);
+  auto next = lease::Version::make(state_.epoch, state_.counter + 1);
+  lease::Charged charged = lease::put_in_charge(std::move(row), charge, next);
+  if (charged.drew) ++state_.counter;
+  rows.save(charged.row);
 }
 
 // ---- catalog ----
@@ -287,6 +288,12 @@ Result<Nothing> Core::remove_tenant(const TenantId& id) {
     Query q = db_->query("SELECT 1 FROM sites WHERE tenant_id = ?");
     q << id;
     if (q.next()) return not_empty("tenant", "sites");
+  }
+  {
+    Query q = db_->query(
+        "SELECT 1 FROM models WHERE tenant_id = ?1 UNION ALL SELECT 1 FROM displays WHERE tenant_id = ?1");
+    q << id;
+    if (q.next()) return not_empty("tenant", "models or displays");
   }
   Query q = db_->query("DELETE FROM tenants WHERE tenant_id = ?");
   q << id;
@@ -349,7 +356,7 @@ Result<CameraRecord> Core::add_camera(const camera::Config& config) {
   Query q = db_->query("INSERT OR IGNORE INTO cameras VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)");
   q << config.camera << config.tenant << config.site << config.enabled << kept.text << at << at << at;
   if (q.run() == 0) return exists_already("camera", "camera_uuid");
-  set_assignable(config, config.assignable());
+  put_in_charge(config, charge_of(config));
   return CameraRecord{std::move(kept.config), at, at, at};
 }
 
@@ -364,8 +371,8 @@ Result<CameraRecord> Core::edit_camera(const CameraId& id, const TenantId& tenan
       "UPDATE cameras SET enabled = ?, config = ?, updated_at = ?, configured_at = ?, crashes = ? WHERE camera_uuid = ?");
   q << next.config.enabled << kept.text << next.updated_at << next.configured_at << next.crashes << id;
   q.run();
-  bool assignable = next.config.assignable();
-  if (present.config.assignable() != assignable) set_assignable(next.config, assignable);
+  lease::Charge charge = charge_of(next.config);
+  if (charge != charge_of(present.config)) put_in_charge(next.config, charge);
   return next;
 }
 
@@ -387,7 +394,7 @@ Result<Nothing> Core::remove_camera(const CameraId& id, const TenantId& tenant) 
   gone.camera = id;
   gone.tenant = q.id<TenantId>(0);
   gone.site = q.id<SiteId>(1);
-  set_assignable(gone, false);
+  put_in_charge(gone, {.assignable = false});
   return ok();
 }
 

@@ -32,12 +32,18 @@ std::vector<Confirmation> Core::append(const std::vector<event::Event>& events, 
     if (q.next()) at->second = lease_row(q);
     return at->second;
   };
+  auto accepts = [&](const lease::LeaseRow& row, const event::Stamp& stamp) {
+    if (row.cluster.empty())
+      return lease::fence_accepts(row, speaking_owner(speaker, row), stamp.version, state_.epoch);
+    const auto& cluster = row_of(row.cluster);
+    return cluster &&
+           lease::fence_accepts(row, *cluster, speaking_owner(speaker, *cluster), stamp.version, state_.epoch);
+  };
   auto judge = [&](const event::Event& event) {
     TenantId tenant = speaker.tenant;
     if (event.stamp) {
       const auto& row = row_of(event.stamp->camera);
-      bool fits = row && (speaker.tenant.empty() || row->tenant == speaker.tenant) &&
-                  lease::fence_accepts(*row, speaking_owner(speaker, *row), event.stamp->version, state_.epoch);
+      bool fits = row && (speaker.tenant.empty() || row->tenant == speaker.tenant) && accepts(*row, *event.stamp);
       if (!fits) return knows_event(event.event_id) ? Confirmation::duplicate : Confirmation::stale;
       tenant = row->tenant;
     }
@@ -51,7 +57,9 @@ std::vector<Confirmation> Core::append(const std::vector<event::Event>& events, 
 
 void Core::announce(const std::vector<event::Event>& announcements) {
   auto is_over = [&](const event::Stamp& stamp) {
-    Query q = db_->query("SELECT 1 FROM leases WHERE camera_uuid = ? AND version = ?");
+    Query q = db_->query(
+        "SELECT 1 FROM leases l WHERE l.camera_uuid = ? AND l.version = ? AND NOT EXISTS (SELECT 1 FROM leases s "
+        "WHERE s.camera_uuid = l.cluster AND s.kind = 'cluster' AND s.version > l.version)");
     q << stamp.camera << stamp.version.n;
     return !q.next();
   };

@@ -19,6 +19,7 @@ lease::LeaseRow lease_row(const Query& q) {
   if (q.integer(14) != 0) row.previous = lease::Tenure{q.id<BootId>(13), {q.integer(14)}};
   row.acquired_at = q.wall(15);
   row.kind = lease::kind_of(q.text(16));
+  row.cluster = q.id<ClusterId>(17);
   return row;
 }
 

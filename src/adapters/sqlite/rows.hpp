@@ -12,7 +12,7 @@ namespace weir::sqlite {
 #define WEIR_LEASE_COLUMNS                                                                                       \
   "l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version, l.grant_version, "     \
   "l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at, "    \
-  "l.kind"
+  "l.kind, l.cluster"
 #define WEIR_CAMERA_COLUMNS "config, created_at, updated_at, configured_at, crashes, camera_uuid"
 #define WEIR_SITE_COLUMNS \
   "site_id, tenant_id, name, tokens, capacity, refill_per_min, budget_updated, created_at"

@@ -102,6 +102,48 @@ CREATE TABLE streams(
   updated_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 )sql",
+    // cluster: of a camera's lease, which cluster's holder speaks for the camera; '' none. Of displays and the tables
+    // beside them, '' stands for nothing. What refers to a camera that is removed loses it, or goes with it.
+    R"sql(
+ALTER TABLE leases ADD COLUMN cluster TEXT NOT NULL DEFAULT '';
+UPDATE leases SET cluster = 'default' WHERE camera_uuid IN
+  (SELECT camera_uuid FROM cameras WHERE enabled = 1 AND config LIKE '%"processing":"cluster"%');
+
+CREATE TABLE models(
+  model_id INTEGER PRIMARY KEY, tenant_id TEXT NOT NULL, name TEXT NOT NULL, file_name TEXT NOT NULL,
+  file_sha256 TEXT NOT NULL, file_bytes INTEGER NOT NULL, metadata TEXT NOT NULL, created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX models_tenant ON models(tenant_id);
+
+CREATE TABLE playlists(
+  playlist_id TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, name TEXT NOT NULL, model_id INTEGER NOT NULL,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX playlists_tenant ON playlists(tenant_id);
+CREATE INDEX playlists_model ON playlists(model_id);
+
+CREATE TABLE displays(
+  display_id TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, name TEXT NOT NULL, camera_uuid TEXT NOT NULL,
+  playlist_id TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX displays_tenant ON displays(tenant_id);
+CREATE INDEX displays_camera ON displays(camera_uuid);
+CREATE INDEX displays_playlist ON displays(playlist_id);
+
+CREATE TABLE subscriptions(
+  subscription_identifier TEXT PRIMARY KEY, tenant_id TEXT NOT NULL, camera_uuid TEXT NOT NULL,
+  model_id INTEGER NOT NULL, options TEXT NOT NULL, created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX subscriptions_camera ON subscriptions(camera_uuid);
+CREATE INDEX subscriptions_model ON subscriptions(model_id);
+
+CREATE TRIGGER camera_displays AFTER DELETE ON cameras
+BEGIN
+  UPDATE displays SET camera_uuid = '' WHERE camera_uuid = OLD.camera_uuid;
+  DELETE FROM subscriptions WHERE camera_uuid = OLD.camera_uuid;
+END;
+)sql",
 };
 }  // namespace
 

@@ -1,7 +1,9 @@
 #include "weir/sqlite/store.hpp"
 
+#include "displays.hpp"
 #include "files.hpp"
 #include "keys.hpp"
+#include "models.hpp"
 #include "streams.hpp"
 
 #include "weir/base/clock.hpp"
@@ -80,6 +82,15 @@ struct SqliteStore::State {
   template <class R, class... Parameters, class... Arguments>
   Async<ValueOf<R>> reading(R (Core::Reader::*method)(Parameters...), Arguments... arguments) {
     return read<ValueOf<R>>([=](Core::Reader& r) -> Result<ValueOf<R>> { return (r.*method)(arguments...); });
+  }
+  // Runs a statement with these arguments, on the writer's connection or on the reader's.
+  template <class R, class... Parameters, class... Arguments>
+  Async<ValueOf<R>> writing(R (*statement)(Db&, Parameters...), Arguments... arguments) {
+    return write<ValueOf<R>>([=](Core& c) -> Result<ValueOf<R>> { return statement(c.db(), arguments...); });
+  }
+  template <class R, class... Parameters, class... Arguments>
+  Async<ValueOf<R>> reading(R (*statement)(Db&, Parameters...), Arguments... arguments) {
+    return read<ValueOf<R>>([=](Core::Reader& r) -> Result<ValueOf<R>> { return statement(r.db(), arguments...); });
   }
 };
 
@@ -268,6 +279,55 @@ class SqliteStore::CatalogPort final : public Catalog {
   }
   Async<Nothing> remove_stream(SubjectId id, TenantId tenant) override {
     return state_.write<Nothing>([=](Core& c) { return sqlite::remove_stream(c.db(), c.now(), id, tenant); });
+  }
+  Async<ModelRecord> put_model(ModelRecord model, Put how) override {
+    return state_.writing(sqlite::put_model, wall_now(), model, how);
+  }
+  Async<std::vector<ModelRecord>> list_models(TenantId tenant, ModelId after, int limit) override {
+    return state_.reading(sqlite::list_models, tenant, after, limit);
+  }
+  Async<ModelRecord> show_model(ModelId id, TenantId tenant) override {
+    return state_.reading(sqlite::show_model, id, tenant);
+  }
+  Async<Nothing> remove_model(ModelId id, TenantId tenant) override {
+    return state_.writing(sqlite::remove_model, id, tenant);
+  }
+  Async<PlaylistRecord> put_playlist(PlaylistRecord playlist, Put how) override {
+    return state_.writing(sqlite::put_playlist, wall_now(), playlist, how);
+  }
+  Async<std::vector<PlaylistRecord>> list_playlists(TenantId tenant, PlaylistId after, int limit) override {
+    return state_.reading(sqlite::list_playlists, tenant, after, limit);
+  }
+  Async<PlaylistRecord> show_playlist(PlaylistId id, TenantId tenant) override {
+    return state_.reading(sqlite::show_playlist, id, tenant);
+  }
+  Async<Nothing> remove_playlist(PlaylistId id, TenantId tenant) override {
+    return state_.writing(sqlite::remove_playlist, id, tenant);
+  }
+  Async<DisplayRecord> put_display(DisplayRecord display, Put how) override {
+    return state_.writing(sqlite::put_display, wall_now(), display, how);
+  }
+  Async<std::vector<DisplayRecord>> list_displays(TenantId tenant, DisplayId after, int limit) override {
+    return state_.reading(sqlite::list_displays, tenant, after, limit);
+  }
+  Async<DisplayRecord> show_display(DisplayId id, TenantId tenant) override {
+    return state_.reading(sqlite::show_display, id, tenant);
+  }
+  Async<Nothing> remove_display(DisplayId id, TenantId tenant) override {
+    return state_.writing(sqlite::remove_display, id, tenant);
+  }
+  Async<SubscriptionRecord> put_subscription(SubscriptionRecord subscription) override {
+    return state_.writing(sqlite::put_subscription, wall_now(), subscription);
+  }
+  Async<std::vector<SubscriptionRecord>> list_subscriptions(TenantId tenant, SubscriptionId after, int limit) override {
+    return state_.reading(sqlite::list_subscriptions, tenant, after, limit);
+  }
+  Async<SubscriptionRecord> remove_subscription(SubscriptionId id, TenantId tenant) override {
+    return state_.writing(sqlite::remove_subscription, id, tenant);
+  }
+  Async<std::vector<DesiredSubscription>> list_desired(ClusterId cluster, TenantId tenant, SubscriptionId after,
+                                                       int limit) override {
+    return state_.reading(sqlite::list_desired, cluster, tenant, after, limit);
   }
 
  private:

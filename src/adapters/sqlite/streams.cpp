@@ -34,7 +34,7 @@ Result<StreamRecord> put_stream(Db& db, WallTime clock, StreamRecord stream) {
     return exists_already("stream", "stream_id");
   if (!lease) {
     Query q = db.query(
-        "INSERT INTO leases VALUES (?, ?, ?, 1, '', '', 0, 0, '', 0, 0, 1, 0, '', 0, 0, 0, 'stream')");
+        "INSERT INTO leases VALUES (?, ?, ?, 1, '', '', 0, 0, '', 0, 0, 1, 0, '', 0, 0, 0, 'stream', '')");
     q << stream.id << stream.tenant << stream.site;
     q.run();
   } else {

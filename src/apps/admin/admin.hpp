@@ -16,6 +16,9 @@ Result<net::Role> read_role(const std::string& text);
 // in the answer.
 int done(const Arguments& arguments, const json::value& answer, std::string_view sentence);
 
+// The whole number that an option gives, or none; a usage error where it gives something else.
+Result<std::optional<std::int64_t>> whole_number(const Arguments& arguments, std::string_view option);
+
 std::vector<Command> token_commands();
 std::vector<Command> key_commands();
 std::vector<Command> tenant_commands();
@@ -23,6 +26,7 @@ std::vector<Command> site_commands();
 std::vector<Command> camera_commands();
 std::vector<Command> zone_commands();
 std::vector<Command> model_commands();
+std::vector<Command> display_commands();
 std::vector<Command> node_commands();
 std::vector<Command> lease_commands();
 std::vector<Command> stream_commands();

@@ -18,6 +18,7 @@ const json::object& full_camera() {
     camera::Config c;
     c.rtsp_url = Secret("rtsp://camera.example/");
     c.substream_url = Secret("rtsp://camera.example/");
+    c.processing = camera::Processing::cluster;
     c.allow_labels.emplace();
     c.max_sessions = 1;
     c.frame_size.emplace();

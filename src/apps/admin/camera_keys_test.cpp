@@ -35,7 +35,7 @@ TEST(CameraKeys, NothingAfterTheSign_PutsTheDefaultBack) {
 
 TEST(CameraKeys, StandInTheOrderOfTheConfiguration) {
   std::vector<std::string> keys = camera_keys();
-  ASSERT_EQ(keys.size(), 27u);
+  ASSERT_EQ(keys.size(), 28u);
   EXPECT_EQ(keys.front(), "name");
   EXPECT_EQ(keys.back(), "model.name");
 }

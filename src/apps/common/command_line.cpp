@@ -206,7 +206,10 @@ class Grammar {
     if (word == "site") return "Places with cameras, and how quickly they may be dialled";
     if (word == "camera") return "What should be processed";
     if (word == "zone") return "Where in a camera's picture detections count";
-    if (word == "model") return "What detectors can see";
+    if (word == "model") return "What detectors can see, and the models of detector clusters";
+    if (word == "display") return "For which displays a detector cluster looks at which camera";
+    if (word == "playlist") return "What displays show, and which model looks for it";
+    if (word == "subscription") return "Cameras that a detector cluster looks at without a display";
     if (word == "node") return "Runners, as an operator sees them";
     if (word == "lease") return "Who owns which camera now";
     if (word == "stream") return "Published streams: what becomes of them, orders and wishes";

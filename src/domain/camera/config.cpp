@@ -102,7 +102,6 @@ std::string url_problem(const Secret& secret, std::initializer_list<std::string_
   return "";
 }
 std::string stream_url_problem(const Secret& url) { return url_problem(url, {"rtsp", "rtsps"}); }
-std::string snapshot_url_problem(const Secret& url) { return url_problem(url, {"http", "https"}); }
 
 std::string ipv4_problem(std::uint32_t address, const Rules& rules) {
   std::uint32_t first = address >> 24;
@@ -136,6 +135,27 @@ std::string ipv6_problem(const std::array<unsigned char, 16>& bytes, const Rules
   return "";
 }
 
+// 100, not 1E2: whole numbers stay readable and a document reads the same after a round trip.
+void tidy_numbers(json::value& v) {
+  if (v.is_double()) {
+    double number = v.get_double();
+    if (std::abs(number) < 1e15 && number == std::floor(number)) v = static_cast<std::int64_t>(number);
+  } else if (v.is_array()) {
+    for (auto& each : v.get_array()) tidy_numbers(each);
+  } else if (v.is_object()) {
+    for (auto& member : v.get_object()) tidy_numbers(member.value());
+  }
+}
+
+json::object tidied(json::value v) {
+  tidy_numbers(v);
+  return std::move(v.get_object());
+}
+
+}  // namespace
+
+std::string snapshot_url_problem(const Secret& url) { return url_problem(url, {"http", "https"}); }
+
 std::string host_problem(const Secret& secret, const Rules& rules) {
   auto parsed = boost::urls::parse_uri(secret.reveal());
   if (!parsed) return "must be a URL";
@@ -161,25 +181,6 @@ std::string shown_url(const Secret& secret) {
     shown = shown.substr(0, path) + "/***";
   return shown;
 }
-
-// 100, not 1E2: whole numbers stay readable and a document reads the same after a round trip.
-void tidy_numbers(json::value& v) {
-  if (v.is_double()) {
-    double number = v.get_double();
-    if (std::abs(number) < 1e15 && number == std::floor(number)) v = static_cast<std::int64_t>(number);
-  } else if (v.is_array()) {
-    for (auto& each : v.get_array()) tidy_numbers(each);
-  } else if (v.is_object()) {
-    for (auto& member : v.get_object()) tidy_numbers(member.value());
-  }
-}
-
-json::object tidied(json::value v) {
-  tidy_numbers(v);
-  return std::move(v.get_object());
-}
-
-}  // namespace
 
 // A label is read as a type of its own, so that a wrong one is reported with its place in the list.
 struct Label {
@@ -281,6 +282,8 @@ void fields(V& v, Config& c) {
   v.optional("substream_url", c.substream_url, stream_url_problem);
   v.optional("enabled", c.enabled);
   v.optional("processing", c.processing);
+  bool names_cluster = c.processing == Processing::cluster || c.cluster != Config().cluster;
+  if (V::reading || names_cluster) v.optional("cluster", c.cluster);
   v.optional("transport", c.transport);
   v.optional("decode", c.decode);
   v.optional("zones", c.zones);

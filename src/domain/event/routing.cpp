@@ -43,6 +43,9 @@ std::string camera_key(std::string_view what, const Place& place) { return key(f
 std::string publication_key(std::string_view what, const Place& place) {
   return key(fmt::format("publication.{}", what), place);
 }
+std::string desire_key(std::string_view what, const TenantId& tenant, std::string_view id) {
+  return fmt::format("{}.{}.{}", what, routing_word(tenant.str()), routing_word(id));
+}
 std::string heartbeat_key(const RunnerId& runner) { return "runner.heartbeat." + routing_word(runner.str()); }
 
 }  // namespace weir::event

@@ -20,6 +20,8 @@ TEST(RoutingKeys, NameFamilyAndPlace) {
   EXPECT_EQ(lease_key("granted", p), "lease.granted.t-01.site-A.cam-2");
   EXPECT_EQ(camera_key("deleted", p), "camera.deleted.t-01.site-A.cam-2");
   EXPECT_EQ(heartbeat_key(RunnerId::trusted("r.1")), "runner.heartbeat.r_1");
+  EXPECT_EQ(desire_key("display.created", p.tenant, "d.1"), "display.created.t-01.d_1");
+  EXPECT_EQ(desire_key("model.deleted", TenantId(), "7"), "model.deleted._.7");
 }
 
 TEST(RoutingKeys, NoId_CanChangeTheRouting) {

@@ -19,12 +19,35 @@ bool fence_accepts(const LeaseRow& row, const Owner& speaker, Version stamped, s
   return !row.released && row.owner == speaker && row.version == stamped && stamped.epoch() == epoch;
 }
 
+bool fence_accepts(const LeaseRow& camera, const LeaseRow& cluster, const Owner& speaker, Version stamped,
+                   std::int64_t epoch) {
+  bool serves_it = cluster.kind == Kind::cluster && (cluster.tenant.empty() || cluster.tenant == camera.tenant);
+  return serves_it && stamped > camera.version && fence_accepts(cluster, speaker, stamped, epoch);
+}
+
 LeaseRow revoke(LeaseRow row, Version next) {
   row.version = next;
   row.released = true;
   row.revoked = true;
   row.last_key.clear();
   return row;
+}
+
+Charged put_in_charge(LeaseRow row, const Charge& charge, Version next) {
+  bool ends = !charge.assignable && !row.released;
+  bool leaves_cluster = !row.cluster.empty() && row.cluster != charge.cluster;
+  if (ends) row = revoke(std::move(row), next);
+  if (leaves_cluster) {
+    row.version = next;
+    row.owner = {};
+    row.grant = {};
+    row.last_key.clear();
+    row.revoked = false;
+    row.previous.reset();
+  }
+  row.assignable = charge.assignable;
+  row.cluster = charge.cluster;
+  return {std::move(row), ends || leaves_cluster};
 }
 
 namespace {

@@ -155,4 +155,59 @@ TEST(Tenure, IsOver_WhenItsCameraIsDisabledOrDeleted) {
   EXPECT_TRUE(is_over({kA.boot, row.grant}, row, kB.boot));
 }
 
+TEST(PutInCharge, EndsTheLease_OfACameraThatIsNoLongerAssignable) {
+  LeaseRow row = held(kA, LeaseTime(10s));
+  Version next = Version::make(1, 8);
+  ClusterId cluster = ClusterId::trusted("default");
+  Charged given = put_in_charge(row, {false, cluster}, next);
+  EXPECT_TRUE(given.drew);
+  EXPECT_EQ(given.row.version, next);
+  EXPECT_TRUE(given.row.released && given.row.revoked);
+  EXPECT_EQ(given.row.owner, kA) << "who lost it";
+  EXPECT_EQ(given.row.cluster, cluster);
+  EXPECT_FALSE(put_in_charge(given.row, {false, cluster}, Version::make(1, 9)).drew) << "it is there already";
+
+  Charged same = put_in_charge(row, {true, {}}, next);
+  EXPECT_FALSE(same.drew);
+  EXPECT_EQ(same.row, row);
+}
+
+TEST(PutInCharge, GivesACameraThatLeavesItsCluster_AVersionAndNoOwner) {
+  LeaseRow row = revoke(held(kA, LeaseTime(10s)), Version::make(1, 8));
+  row.assignable = false;
+  row.cluster = ClusterId::trusted("default");
+  row.previous = Tenure{kB.boot, Version::make(1, 3)};
+  for (const Charge& charge : {Charge{true, {}}, Charge{false, {}}, Charge{false, ClusterId::trusted("other")}}) {
+    Charged left = put_in_charge(row, charge, Version::make(1, 20));
+    EXPECT_TRUE(left.drew);
+    EXPECT_EQ(left.row.version, Version::make(1, 20));
+    EXPECT_EQ(left.row.owner, Owner());
+    EXPECT_FALSE(left.row.previous || left.row.revoked);
+    EXPECT_TRUE(left.row.released);
+    EXPECT_EQ(left.row.assignable, charge.assignable);
+    EXPECT_EQ(left.row.cluster, charge.cluster);
+  }
+}
+
+TEST(Fence, OfACameraThatAClusterProcesses_IsTheClustersLease_AboveTheCamerasVersion) {
+  LeaseRow camera{kCamera, TenantId::trusted("t1")};
+  camera.cluster = ClusterId::trusted("default");
+  camera.version = Version::make(1, 5);
+  LeaseRow cluster = held(kA, LeaseTime(10s));
+  cluster.kind = Kind::cluster;
+  auto accepts = [&](const Owner& who, Version stamped) { return fence_accepts(camera, cluster, who, stamped, 1); };
+  EXPECT_TRUE(accepts(kA, cluster.version));
+  EXPECT_FALSE(accepts(kB, cluster.version));
+  EXPECT_FALSE(accepts(kA, Version::make(1, 6)));
+  cluster.tenant = TenantId::trusted("t2");
+  EXPECT_FALSE(accepts(kA, cluster.version)) << "another tenant's cluster";
+  cluster.tenant = camera.tenant;
+  EXPECT_TRUE(accepts(kA, cluster.version));
+  camera.version = cluster.version;
+  EXPECT_FALSE(accepts(kA, cluster.version)) << "versions of one camera only rise";
+  camera.version = {};
+  cluster.kind = Kind::camera;
+  EXPECT_FALSE(accepts(kA, cluster.version));
+}
+
 }  // namespace weir::lease

@@ -8,7 +8,14 @@ std::string_view to_string(Kind kind) {
   WEIR_ASSERT(false);
 }
 
-std::string_view id_field(Kind kind) { return kind == Kind::camera ? CameraId::field_name : "stream_id"; }
+std::string_view id_field(Kind kind) {
+  switch (kind) {
+    case Kind::camera: return CameraId::field_name;
+    case Kind::stream: return "stream_id";
+    case Kind::cluster: return "cluster";
+  }
+  WEIR_ASSERT(false);
+}
 
 Kind kind_of(std::string_view word) {
   for (const auto& [kind, name] : kKindNames)

@@ -108,6 +108,16 @@ void Announcer::ordered(const StreamRecord& stream, const StreamOrder& order) {
   add(announcement(stream.tenant, event::publication_key("ordered", place), fresh_id()), std::move(payload));
 }
 
+void Announcer::desire(std::string_view what, const TenantId& tenant, std::string_view id, json::object about) {
+  about["type"] = what;
+  about["tenant_id"] = tenant.str();
+  add(announcement(tenant, event::desire_key(what, tenant, id), fresh_id()), std::move(about));
+}
+
+void Announcer::left_cluster(const lease::LeaseRow& row, std::string_view reason) {
+  disconnected(change_of("revoked", row, reason));
+}
+
 void Announcer::disconnected(const LeaseChange& change) {
   const event::Place& place = change.place;
   json::object payload{{"type", "stream.status"},

@@ -1,5 +1,5 @@
-// Announcer: publishes what this control plane changed (cameras, leases, runners) and what operators order of published
-// streams. See docs/events.md.
+// Announcer: publishes what this control plane changed (cameras, leases, runners, what clusters shall look at) and what
+// operators order of published streams. See docs/events.md.
 //
 // A change is queued right after the store's step and appended in that order by one sender; a request neither waits
 // for it nor fails by it. While the store is away the queue waits; what does not fit is dropped and counted. A
@@ -53,6 +53,11 @@ class Announcer {
   void snapshot_wanted(const lease::LeaseRow& held, std::string_view request);
   // Tells the stream's holder, or every orchestrator where nobody holds it, what an operator wants done with it.
   void ordered(const StreamRecord& stream, const StreamOrder& order);
+  // A display, a playlist, a model or an ad-hoc subscription changed: `what` is "display.created" and the like, and
+  // `about` holds its id and what it names, but no secret.
+  void desire(std::string_view what, const TenantId& tenant, std::string_view id, json::object about);
+  // A camera was taken from its cluster, which can say nothing of it any more; the version is the camera's since then.
+  void left_cluster(const lease::LeaseRow& row, std::string_view reason);
   void runner(const Runner& runner);
   // The sender: runs until it is cancelled, and then tries once to append what still waits.
   boost::asio::awaitable<void> run();

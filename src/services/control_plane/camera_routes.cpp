@@ -45,11 +45,15 @@ void note_change(Plane& plane, std::string_view what, const CameraRecord& record
 }
 
 // The runner that held a camera which may no longer be leased has lost it by the step just made. That step's version
-// names the announcement, so a lease that ended earlier is not announced again.
-boost::asio::awaitable<void> announce_revoked(Plane& plane, CameraId camera, std::string_view reason) {
+// names the announcement, so a lease that ended earlier is not announced again. A camera that has a version and no owner
+// left its cluster by the last step that gave it one.
+boost::asio::awaitable<void> announce_loss(Plane& plane, CameraId camera, std::string_view reason) {
   TenantId any;
   auto seen = co_await plane.leases.show(std::move(camera), std::move(any));
-  if (seen && seen->row.revoked) plane.announcer.lease(change_of("revoked", seen->row, reason));
+  if (!seen) co_return;
+  const lease::LeaseRow& row = seen->row;
+  if (row.revoked) plane.announcer.lease(change_of("revoked", row, reason));
+  if (row.owner.runner.empty() && row.version.n > 0) plane.announcer.left_cluster(row, reason);
 }
 
 // The path's place and the query's filters together; nothing when they contradict each other or the caller's tenant.
@@ -137,7 +141,7 @@ Reply change_camera(Plane& plane, net::Request& request, const Caller& caller) {
   TenantId tenant = place.tenant;
   CO_TRY(record, co_await plane.cameras.edit_camera(std::move(id), std::move(tenant), std::move(edit)));
   note_change(plane, "updated", record, caller, request);
-  if (!record.config.assignable()) co_await announce_revoked(plane, record.config.camera, "camera_disabled");
+  if (!record.config.assignable()) co_await announce_loss(plane, record.config.camera, "camera_disabled");
   co_return co_await shown(plane, record, caller);
 }
 
@@ -166,7 +170,7 @@ Reply remove_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(here, stands_at(record, place));
   CO_TRY(gone, co_await plane.cameras.remove_camera(std::move(doomed), std::move(again)));
   note_change(plane, "deleted", record, caller, request);
-  co_await announce_revoked(plane, id, "camera_deleted");
+  co_await announce_loss(plane, id, "camera_deleted");
   co_return net::Response::json(json::object{{"camera_uuid", id.str()}, {"deleted", true}});
 }
 

@@ -22,6 +22,7 @@ void ControlPlane::add_routes(net::Router& router) {
   add_zone_routes(router, *plane_);
   add_runner_routes(router, *plane_);
   add_model_routes(router, *plane_);
+  add_display_routes(router, *plane_);
   add_event_routes(router, *plane_);
   add_auth_routes(router, *plane_);
 }

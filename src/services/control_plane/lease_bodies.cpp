@@ -75,9 +75,10 @@ void check_ttl(const Head& head, Operation operation, TtlBounds bounds, json::Co
     ctx.add("ttl_seconds", fmt::format("must be between {} and {}", seconds(bounds.low), seconds(bounds.high)));
 }
 
-// A camera's place is the catalog's; that of another subject is said by whoever acquires it first.
+// A camera's place is the catalog's; a stream's is said by whoever acquires it first. A cluster stands at no site, and
+// serves every tenant where it names none.
 void check_home(const lease::Batch& batch, json::Context& ctx) {
-  if (!lease::makes_rows(batch)) return;
+  if (!lease::makes_rows(batch) || batch.kind != lease::Kind::stream) return;
   if (batch.home.tenant.empty()) ctx.add("tenant_id", "is required");
   if (batch.home.site.empty()) ctx.add("site_id", "is required");
 }
@@ -353,6 +354,7 @@ json::object write_lease(const LeaseView& view) {
                    {"site_id", row.site.str()},       {"status", status},
                    {"version", row.version.n},        {"grant_version", row.grant.n},
                    {"assignable", row.assignable}};
+  if (!row.cluster.empty()) out["cluster"] = row.cluster.str();
   if (!owned) return out;
   out["owner_id"] = row.owner.runner.str();
   out["runner_id"] = row.owner.runner.str();

@@ -60,7 +60,9 @@ Deeds deeds_of(Plane& plane, lease::Kind kind, const lease::Owner& owner, std::s
     }
     if ((granted || released) && log::enabled(each)) log_subject(each, kind, owner, answer, request);
     // A renewal that a new epoch answers with a grant leaves the camera with its owner, and its answer names no place.
-    if ((granted || released || told_again(plane, answer)) && !answer.tenant.empty()) {
+    // A cluster of all tenants never has one.
+    bool placed = !answer.tenant.empty() || kind == lease::Kind::cluster;
+    if ((granted || released || told_again(plane, answer)) && placed) {
       std::string_view what = released ? "released" : answer.stolen ? "stolen" : "granted";
       plane.announcer.lease({what, {answer.tenant, answer.site, answer.subject}, owner, answer.version, kind});
     }
@@ -104,6 +106,7 @@ boost::asio::awaitable<Result<std::vector<lease::Answer>>> apply(Plane& plane, l
 Status may_ask(const Caller& caller, lease::Batch& batch) {
   TRY(own, speaks_for(caller, batch.owner.runner));
   batch.tenant = caller.tenant;
+  if (batch.kind == lease::Kind::cluster && batch.home.tenant.empty()) batch.home.tenant = caller.tenant;
   bool elsewhere = lease::makes_rows(batch) && !caller.tenant.empty() && batch.home.tenant != caller.tenant;
   if (!elsewhere) return ok();
   return Error{Errc::forbidden, "not_yours", "this token is another tenant's", {{"field", "tenant_id"}}};
@@ -201,7 +204,7 @@ Result<lease::Kind> query_kind(const net::Request& request) {
   std::string word = request.query_value("kind").value_or("camera");
   for (const auto& [kind, name] : lease::kKindNames)
     if (name == word) return kind;
-  return bad_field("kind", "must be camera or stream");
+  return bad_field("kind", "must be camera, stream or cluster");
 }
 
 Reply list_leases(Plane& plane, net::Request& request, const Caller& caller) {
@@ -280,6 +283,7 @@ void add_lease_routes(net::Router& router, Plane& plane) {
   add_guarded(router, plane, Method::get, "/v1/leases", kEverybody, list_leases);
   add_routes<lease::Kind::camera>(router, plane);
   add_routes<lease::Kind::stream>(router, plane);
+  add_routes<lease::Kind::cluster>(router, plane);
 }
 
 }  // namespace weir::control_plane

@@ -193,6 +193,66 @@ class MeteredStreams final : public Metered<Streams> {
   }
 };
 
+class MeteredModels final : public Metered<Models> {
+ public:
+  using Metered::Metered;
+  Async<ModelRecord> put_model(ModelRecord model, Put how) override {
+    return timed("put_model", &Models::put_model, std::move(model), how);
+  }
+  Async<std::vector<ModelRecord>> list_models(TenantId tenant, ModelId after, int limit) override {
+    return timed("list_models", &Models::list_models, std::move(tenant), after, limit);
+  }
+  Async<ModelRecord> show_model(ModelId id, TenantId tenant) override {
+    return timed("show_model", &Models::show_model, id, std::move(tenant));
+  }
+  Async<Nothing> remove_model(ModelId id, TenantId tenant) override {
+    return timed("remove_model", &Models::remove_model, id, std::move(tenant));
+  }
+};
+
+class MeteredDisplays final : public Metered<Displays> {
+ public:
+  using Metered::Metered;
+  Async<PlaylistRecord> put_playlist(PlaylistRecord playlist, Put how) override {
+    return timed("put_playlist", &Displays::put_playlist, std::move(playlist), how);
+  }
+  Async<std::vector<PlaylistRecord>> list_playlists(TenantId tenant, PlaylistId after, int limit) override {
+    return timed("list_playlists", &Displays::list_playlists, std::move(tenant), std::move(after), limit);
+  }
+  Async<PlaylistRecord> show_playlist(PlaylistId id, TenantId tenant) override {
+    return timed("show_playlist", &Displays::show_playlist, std::move(id), std::move(tenant));
+  }
+  Async<Nothing> remove_playlist(PlaylistId id, TenantId tenant) override {
+    return timed("remove_playlist", &Displays::remove_playlist, std::move(id), std::move(tenant));
+  }
+  Async<DisplayRecord> put_display(DisplayRecord display, Put how) override {
+    return timed("put_display", &Displays::put_display, std::move(display), how);
+  }
+  Async<std::vector<DisplayRecord>> list_displays(TenantId tenant, DisplayId after, int limit) override {
+    return timed("list_displays", &Displays::list_displays, std::move(tenant), std::move(after), limit);
+  }
+  Async<DisplayRecord> show_display(DisplayId id, TenantId tenant) override {
+    return timed("show_display", &Displays::show_display, std::move(id), std::move(tenant));
+  }
+  Async<Nothing> remove_display(DisplayId id, TenantId tenant) override {
+    return timed("remove_display", &Displays::remove_display, std::move(id), std::move(tenant));
+  }
+  Async<SubscriptionRecord> put_subscription(SubscriptionRecord subscription) override {
+    return timed("put_subscription", &Displays::put_subscription, std::move(subscription));
+  }
+  Async<std::vector<SubscriptionRecord>> list_subscriptions(TenantId tenant, SubscriptionId after, int limit) override {
+    return timed("list_subscriptions", &Displays::list_subscriptions, std::move(tenant), std::move(after), limit);
+  }
+  Async<SubscriptionRecord> remove_subscription(SubscriptionId id, TenantId tenant) override {
+    return timed("remove_subscription", &Displays::remove_subscription, std::move(id), std::move(tenant));
+  }
+  Async<std::vector<DesiredSubscription>> list_desired(ClusterId cluster, TenantId tenant, SubscriptionId after,
+                                                       int limit) override {
+    return timed("list_desired", &Displays::list_desired, std::move(cluster), std::move(tenant), std::move(after),
+                 limit);
+  }
+};
+
 class MeteredRunners final : public Metered<Runners> {
  public:
   using Metered::Metered;

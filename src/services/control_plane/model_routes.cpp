@@ -1,20 +1,105 @@
+// Models of both kinds: those that runners have on their machines, which only runners can change, and those that the
+// store keeps for detector clusters.
 #include "advice.hpp"
-#include "plane.hpp"
+#include "display_bodies.hpp"
+#include "record_routes.hpp"
+
+#include <charconv>
 
 namespace weir::control_plane {
 
 namespace {
 
-// All at once: a fleet has a handful of models, however many runners it has.
-Reply list_models(Plane& plane, net::Request&, const Caller& caller) {
-  CO_TRY(learnt, co_await learn_models(plane));
-  co_return net::Response::json(json::object{{"items", plane.models.list(caller.tenant)}, {"next_cursor", nullptr}});
+struct OfModels {
+  using Record = ModelRecord;
+  static constexpr std::string_view kWhat = "model", kIdField = "model_id";
+
+  static Result<ModelId> path_id(const net::Request& request) { return path_model_id(request); }
+  static Status fill_id(json::object& body, const net::Request& request) {
+    TRY(id, path_model_id(request));
+    json::value& given = body[kIdField];
+    if (given.is_null()) given = id;
+    if (given.is_int64() && given.get_int64() == id) return ok();
+    return bad_field(kIdField, "must equal the one in the path");
+  }
+  static Result<Record> read(json::object body) { return read_model(std::move(body)); }
+  static json::object write(const Record& record) { return write_model(record); }
+  static std::string name(const Record& record) { return std::to_string(record.id); }
+  static json::object id_member(const Record& record) { return {{kIdField, record.id}}; }
+  static json::object announced(const Record& record) { return {{kIdField, record.id}, {"name", record.name}}; }
+
+  static Async<Record> show(Plane& plane, ModelId id, TenantId tenant) {
+    return plane.cluster_models.show_model(id, std::move(tenant));
+  }
+  static Async<Record> put(Plane& plane, Record record, Put how) {
+    return plane.cluster_models.put_model(std::move(record), how);
+  }
+  static Async<Nothing> remove(Plane& plane, ModelId id, TenantId tenant) {
+    return plane.cluster_models.remove_model(id, std::move(tenant));
+  }
+};
+
+// ---- the list of both ----
+
+struct Listed {
+  std::string place;  // in the list: runners' models come first
+  json::object model;
+};
+constexpr std::string_view kRunnersPlace = "1\n", kClustersPlace = "2\n";
+
+enum class Wanted { both, runner, cluster };
+Result<Wanted> wanted_kind(const net::Request& request) {
+  std::string word = request.query_value("kind").value_or("");
+  if (word.empty()) return Wanted::both;
+  if (word == "runner") return Wanted::runner;
+  if (word == "cluster") return Wanted::cluster;
+  return bad_field("kind", "must be runner or cluster");
+}
+
+// A fleet has a handful of models, however many runners it has.
+void add_runners_models(const Plane& plane, const Caller& caller, const Page& page, std::vector<Listed>& found) {
+  for (json::value& each : plane.models.list(caller.tenant)) {
+    json::object& model = each.as_object();
+    std::string_view detector = model.at("detector").as_string(), name = model.at("name").as_string();
+    std::string place = fmt::format("{}{}\n{}", kRunnersPlace, detector, name);
+    if (place <= page.after) continue;
+    model["kind"] = "runner";
+    found.push_back({std::move(place), std::move(model)});
+  }
+}
+
+ModelId last_seen(const Page& page) {
+  if (!page.after.starts_with(kClustersPlace)) return 0;
+  std::string_view text = std::string_view(page.after).substr(kClustersPlace.size());
+  ModelId id = 0;
+  std::from_chars(text.data(), text.data() + text.size(), id);
+  return id;
+}
+
+Reply list_models(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(page, read_page(request));
+  CO_TRY(wanted, wanted_kind(request));
+  std::vector<Listed> found;
+  if (wanted != Wanted::cluster && !page.after.starts_with(kClustersPlace)) {
+    CO_TRY(learnt, co_await learn_models(plane));
+    add_runners_models(plane, caller, page, found);
+  }
+  int room = page.ask() - static_cast<int>(found.size());
+  if (wanted != Wanted::runner && room > 0) {
+    TenantId tenant = caller.tenant;
+    CO_TRY(models, co_await plane.cluster_models.list_models(std::move(tenant), last_seen(page), room));
+    for (const ModelRecord& model : models)
+      found.push_back({fmt::format("{}{}", kClustersPlace, model.id), write_model(model)});
+  }
+  co_return net::Response::json(listed(
+      found, page, [](const Listed& each) { return each.place; }, [](const Listed& each) { return each.model; }));
 }
 
 }  // namespace
 
 void add_model_routes(net::Router& router, Plane& plane) {
-  add_guarded(router, plane, net::Method::get, "/v1/models", kReaders, list_models);
+  add_guarded(router, plane, net::Method::get, "/v1/models", kReadersAndRunners, list_models);
+  add_record_routes<OfModels>(router, plane);
 }
 
 }  // namespace weir::control_plane

@@ -62,6 +62,8 @@ Plane::Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Key
       cameras(catalog, registry, time),
       runners(catalog, registry, time),
       published(catalog, registry, time),
+      cluster_models(catalog, registry, time),
+      displays(catalog, registry, time),
       events(event_log, registry, time),
       keys(key_store, registry, time),
       pictures(picture_store),

@@ -72,6 +72,8 @@ struct Plane {
   MeteredCameras cameras;
   MeteredRunners runners;
   MeteredStreams published;
+  MeteredModels cluster_models;
+  MeteredDisplays displays;
   MeteredEventLog events;
   MeteredKeys keys;
   Pictures& pictures;
@@ -84,7 +86,7 @@ struct Plane {
   CameraPlaces places;
   StreamBoard streams;  // of cameras
   Snapshots snapshots;
-  ModelBoard models;
+  ModelBoard models;  // of runners
   EventFeed feed;
   Announcer announcer;
 };
@@ -104,6 +106,7 @@ void add_snapshot_routes(net::Router& router, Plane& plane);
 void add_zone_routes(net::Router& router, Plane& plane);
 void add_runner_routes(net::Router& router, Plane& plane);
 void add_model_routes(net::Router& router, Plane& plane);
+void add_display_routes(net::Router& router, Plane& plane);
 void add_event_routes(net::Router& router, Plane& plane);
 void add_auth_routes(net::Router& router, Plane& plane);
 

@@ -213,6 +213,36 @@ class ScriptedCatalog : public Catalog, public virtual Scripted {
     streams.erase(id);
     co_return ok();
   }
+  // What clusters look at is tested over the fake.
+  Async<ModelRecord> put_model(ModelRecord, Put) override { co_return missing<ModelRecord>(); }
+  Async<std::vector<ModelRecord>> list_models(TenantId, ModelId, int) override {
+    if (up) co_return std::vector<ModelRecord>();
+    co_return missing<std::vector<ModelRecord>>();
+  }
+  Async<ModelRecord> show_model(ModelId, TenantId) override { co_return missing<ModelRecord>(); }
+  Async<Nothing> remove_model(ModelId, TenantId) override { co_return missing<Nothing>(); }
+  Async<PlaylistRecord> put_playlist(PlaylistRecord, Put) override { co_return missing<PlaylistRecord>(); }
+  Async<std::vector<PlaylistRecord>> list_playlists(TenantId, PlaylistId, int) override {
+    co_return missing<std::vector<PlaylistRecord>>();
+  }
+  Async<PlaylistRecord> show_playlist(PlaylistId, TenantId) override { co_return missing<PlaylistRecord>(); }
+  Async<Nothing> remove_playlist(PlaylistId, TenantId) override { co_return missing<Nothing>(); }
+  Async<DisplayRecord> put_display(DisplayRecord, Put) override { co_return missing<DisplayRecord>(); }
+  Async<std::vector<DisplayRecord>> list_displays(TenantId, DisplayId, int) override {
+    co_return missing<std::vector<DisplayRecord>>();
+  }
+  Async<DisplayRecord> show_display(DisplayId, TenantId) override { co_return missing<DisplayRecord>(); }
+  Async<Nothing> remove_display(DisplayId, TenantId) override { co_return missing<Nothing>(); }
+  Async<SubscriptionRecord> put_subscription(SubscriptionRecord) override { co_return missing<SubscriptionRecord>(); }
+  Async<std::vector<SubscriptionRecord>> list_subscriptions(TenantId, SubscriptionId, int) override {
+    co_return missing<std::vector<SubscriptionRecord>>();
+  }
+  Async<SubscriptionRecord> remove_subscription(SubscriptionId, TenantId) override {
+    co_return missing<SubscriptionRecord>();
+  }
+  Async<std::vector<DesiredSubscription>> list_desired(ClusterId, TenantId, SubscriptionId, int) override {
+    co_return missing<std::vector<DesiredSubscription>>();
+  }
 
  private:
   CameraRecord* find(const CameraId& id, const TenantId& tenant) {

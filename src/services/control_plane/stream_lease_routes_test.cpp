@@ -138,7 +138,7 @@ TEST_F(StreamLeaseRoutes, Operators_ListShowAndRevoke_OneKind) {
   EXPECT_FALSE(body_of(listed).at("items").at(0).as_object().contains("stream")) << "that is what a camera shows";
   EXPECT_EQ(get("/v1/leases").status, 200);
   EXPECT_EQ(filter.kind, lease::Kind::camera);
-  EXPECT_EQ(get("/v1/leases?kind=cluster").status, 400);
+  EXPECT_EQ(get("/v1/leases?kind=tree").status, 400);
 
   EXPECT_EQ(body_of(get("/v1/leases/stream/live")).at("runner_id").as_string(), "o-1");
   EXPECT_EQ(get("/v1/leases/camera/live").status, 404) << "it is no camera";

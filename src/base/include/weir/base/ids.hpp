@@ -60,6 +60,8 @@ using BootId = Id<BootTag>;
 // What a lease is about: a camera, or another thing that at most one process may speak for (lease::Kind). All kinds
 // share the cameras' namespace, so that the id alone names the subject: no stream has a camera's id.
 using SubjectId = CameraId;
+// A detector cluster is named by the id of its lease.
+using ClusterId = SubjectId;
 
 }  // namespace weir
 

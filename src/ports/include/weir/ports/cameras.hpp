@@ -1,13 +1,14 @@
 // Cameras: what an operator wants processed: each camera's configuration, and what became known about it.
 //
 // A store gives every camera a lease row; a camera that is disabled, removed or processed by a cluster loses its lease in
-// the same step. Tenant-scoped callers pass their tenant; an empty one means all. An id that another tenant has answers
+// the same step (`lease::put_in_charge`). Tenant-scoped callers pass their tenant; an empty one means all. An id that another tenant has answers
 // `conflict` without detail on creation and `not_found` otherwise. Loop thread only; the plain functions: any thread.
 #pragma once
 
 #include "weir/base/ids.hpp"
 #include "weir/base/time.hpp"
 #include "weir/camera/config.hpp"
+#include "weir/lease/decide.hpp"
 #include "weir/ports/async.hpp"
 
 #include <functional>
@@ -28,6 +29,8 @@ struct CameraRecord {
 // The record after an edit at `at`. Crashes that were counted under the old configuration do not count under a new
 // one; switching a camera off and on changes neither the configuration's name nor the count.
 CameraRecord edited(const CameraRecord& present, camera::Config next, WallTime at);
+// Who may speak for a camera that is configured like this.
+lease::Charge charge_of(const camera::Config& config);
 
 // A store keeps a configuration as text. A number may differ in its last digit when it is read back, so a store
 // validates and answers what it will read from the text.

@@ -3,7 +3,8 @@
 //
 // `append` accepts a camera's event iff its version is the lease row's, the lease is not released, the epoch is the
 // store's and the speaker is its owner (`lease::fence_accepts`), decided inside the inserting step; no version change
-// of that camera can slip between. An event that is in the log already is `duplicate`, whichever runner owns the
+// of that camera can slip between. For a camera that a cluster processes the cluster's lease counts instead, as long as
+// its version is above the camera's own. An event that is in the log already is `duplicate`, whichever runner owns the
 // camera now. Answers stand in the order of the events. `read` gives events in an order that nothing can be inserted
 // before any more: a reader that continues after `scanned_to` loses nothing. Sequences rise, but not by one. When the
 // epoch rises, sequences that lost commits had used may be used again: a place of an older epoch means nothing. An
@@ -69,7 +70,8 @@ class EventLog {
                                                                            EventSpeaker speaker) = 0;
   // Appends the control plane's own events: they need no lease, and each names its tenant. At most kAppendMax, in one
   // step. An event that is in the log already is left out, and so is one with a stamp unless the camera's lease has
-  // that version, released or not: an event about one owner must not come after one about the next owner.
+  // that version, released or not, and no cluster that processes the camera has a later one: an event about one owner
+  // must not come after one about the next owner.
   virtual boost::asio::awaitable<Result<Nothing>> announce(std::vector<event::Event> announcements) = 0;
   // At most `limit` events; fewer, but at least one, where they are heavy.
   virtual boost::asio::awaitable<Result<EventPage>> read(std::int64_t after, int limit) = 0;

@@ -17,8 +17,9 @@
 namespace weir {
 
 // What is kept, in an order in which it can be written: no row before one that it refers to.
-inline constexpr std::array<std::string_view, 10> kStoreTables = {
-    "tenants", "sites", "cameras", "leases", "streams", "runners", "boots", "avoids", "budget_uses", "api_keys"};
+inline constexpr std::array<std::string_view, 14> kStoreTables = {
+    "tenants", "sites", "cameras", "leases", "streams", "runners", "boots", "avoids", "budget_uses", "api_keys",
+    "models", "playlists", "displays", "subscriptions"};
 
 struct StoreTable {
   std::string name;

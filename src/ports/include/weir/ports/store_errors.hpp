@@ -11,5 +11,6 @@ namespace weir {
 Error no_such(std::string_view what, std::string_view field);         // "camera" → camera_not_found
 Error exists_already(std::string_view what, std::string_view field);  // "camera" → camera_exists
 Error not_empty(std::string_view what, std::string_view because);     // "site" → site_not_empty
+Error in_use(std::string_view what, std::string_view by);             // "model" → model_in_use
 
 }  // namespace weir

@@ -76,7 +76,7 @@ class Core {
  private:
   class SqlRows;
   lease::Version draw();
-  void set_assignable(const camera::Config& config, bool assignable);
+  void put_in_charge(const camera::Config& config, const lease::Charge& charge);
   // False: the log has it already.
   bool store_event(const event::Event& event, const TenantId& tenant);
   bool knows_event(const std::string& event_id);
@@ -98,6 +98,8 @@ class Core::Reader {
   explicit Reader(std::shared_ptr<Db> shared_db);    // uses the writer's
   ~Reader();
 
+  // For statements that need nothing else of it.
+  Db& db() { return *db_; }
   std::vector<LeaseView> list(const LeaseFilter& filter, LeaseTime now, WallTime clock);
   Result<LeaseView> show(const CameraId& camera, const TenantId& tenant, LeaseTime now, WallTime clock);
   EventPage read_events(std::int64_t after, int limit, std::int64_t epoch);

@@ -84,6 +84,7 @@ struct Config {
   std::optional<Secret> substream_url = {};
   bool enabled = true;
   Processing processing = Processing::lease;
+  ClusterId cluster = ClusterId::trusted("default");  // which one processes it, where one does
   Transport transport = Transport::tcp;
   Decode decode = Decode::adaptive;
   std::vector<Zone> zones;
@@ -100,6 +101,8 @@ struct Config {
   Model model;
 
   bool assignable() const { return enabled && processing == Processing::lease; }
+  // The cluster that processes the camera now; empty where none does.
+  ClusterId served_by() const { return enabled && processing == Processing::cluster ? cluster : ClusterId(); }
 };
 
 enum class Credentials { shown, redacted };
@@ -122,5 +125,11 @@ struct Rules {
 // Problems with literal addresses, in whatever way they are written: link-local, multicast, broadcast and unspecified
 // ones are always refused, loopback unless allowed. A host name is judged when it is resolved, not here.
 std::vector<json::Problem> rule_problems(const Config& config, const Rules& rules);
+
+// The same for an address that belongs to a camera and stands outside of its configuration: what is wrong with its form,
+// and with its host; "" where nothing is. And how it is shown to those who must not see credentials.
+std::string snapshot_url_problem(const Secret& url);
+std::string host_problem(const Secret& url, const Rules& rules);
+std::string shown_url(const Secret& url);
 
 }  // namespace weir::camera

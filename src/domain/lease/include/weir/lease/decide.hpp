@@ -135,8 +135,30 @@ Decision decide(const LeaseRow& row, const Batch& batch, const Ask& ask, const M
 // failover that lost commits the row may name an owner whose successor has already been heard.
 bool fence_accepts(const LeaseRow& row, const Owner& speaker, Version stamped, std::int64_t epoch);
 
+// The same for an event about a camera that a cluster processes: `cluster` is the row of the cluster that the camera
+// names. Its version must also be above the camera's own, which rises whenever another is put in charge: a reader of
+// the camera's events therefore never sees a version fall, whoever speaks for the camera after whom.
+bool fence_accepts(const LeaseRow& camera, const LeaseRow& cluster, const Owner& speaker, Version stamped,
+                   std::int64_t epoch);
+
 // An administrator, or a camera that is disabled or deleted, ends a lease: the version rises, the row is free.
 LeaseRow revoke(LeaseRow row, Version next);
+
+// Who may speak for a camera: the owner of its lease, where it is assignable; else the holder of the lease of
+// `cluster`, where there is one; else nobody.
+struct Charge {
+  bool assignable = true;
+  SubjectId cluster = {};
+  friend bool operator==(const Charge&, const Charge&) = default;
+};
+struct Charged {
+  LeaseRow row;
+  bool drew = false;  // `next` is used up
+};
+// The camera's row once `charge` holds. A lease that somebody has ends if the camera is no longer assignable. A camera
+// that leaves its cluster gets a version above all that the cluster used for it, and no owner: no tenure from before
+// the cluster's time is continued.
+Charged put_in_charge(LeaseRow row, const Charge& charge, Version next);
 
 // How long an `avoid` is in force: 1, 2, 4, 8, 16, 16 … minutes, growing with the strikes.
 Duration avoid_duration(int strikes);

@@ -2,7 +2,8 @@
 //
 // A subject is a camera, or something else of which the same is true: at most one process may speak for it. The rules
 // are the same for all kinds; only a camera's row is made by the catalog, and only cameras know runners' capacity,
-// budgets and `avoid`. The row of another kind is made by the first acquire.
+// budgets and `avoid`. The row of another kind is made by the first acquire. A camera may be processed by a cluster:
+// then nobody can have its own lease, and whoever holds the cluster's speaks for it.
 #pragma once
 
 #include "weir/base/ids.hpp"
@@ -32,8 +33,9 @@ struct Tenure {
   friend auto operator<=>(const Tenure&, const Tenure&) = default;
 };
 
-enum class Kind { camera, stream };
-inline constexpr std::array<json::EnumName<Kind>, 2> kKindNames = {{{Kind::camera, "camera"}, {Kind::stream, "stream"}}};
+enum class Kind { camera, stream, cluster };
+inline constexpr std::array<json::EnumName<Kind>, 3> kKindNames = {
+    {{Kind::camera, "camera"}, {Kind::stream, "stream"}, {Kind::cluster, "cluster"}}};
 constexpr auto& enum_names(Kind) { return kKindNames; }
 std::string_view to_string(Kind kind);
 // How JSON calls the id of such a subject.
@@ -57,6 +59,7 @@ struct LeaseRow {
   std::optional<Tenure> previous = {};
   WallTime acquired_at = {};
   Kind kind = Kind::camera;
+  SubjectId cluster = {};   // a camera: the cluster whose holder speaks for it; empty: the owner of this lease does
   friend bool operator==(const LeaseRow&, const LeaseRow&) = default;
 };
 
