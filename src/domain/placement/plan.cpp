@@ -45,7 +45,7 @@ class Planner {
   Plan make() {
     keep_what_may_stay();
     std::ranges::stable_partition(unplaced_, &Unplaced::recovering);
-    adopt();
+    if (!unplaced_.empty()) adopt();
     for (Unplaced& each : unplaced_)
       if (!each.placed) place(each);
     rebalance();
@@ -93,15 +93,15 @@ class Planner {
   }
 
   void adopt() {
-    if (unplaced_.empty()) return;
-    std::unordered_map<std::string_view, Seat*> runs;
+    std::unordered_map<std::string_view, Unplaced*> by_id;
     for (Seat& seat : seats_)
-      for (const std::string& id : seat.worker->reported) runs.emplace(id, &seat);
-    for (Unplaced& each : unplaced_) {
-      auto found = runs.find(*each.id);
-      if (found == runs.end() || found->second->full()) continue;
-      settle(each, *found->second, Why::adopted);
-    }
+      for (const std::string& id : seat.worker->reported) {
+        if (by_id.empty())
+          for (Unplaced& each : unplaced_) by_id.emplace(*each.id, &each);
+        auto found = by_id.find(id);
+        if (found != by_id.end() && !found->second->placed && !seat.full())
+          settle(*found->second, seat, Why::adopted);
+      }
   }
 
   void place(Unplaced& each) {

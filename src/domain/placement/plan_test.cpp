@@ -101,8 +101,8 @@ TEST(PlacementPlan, NewMaster_AdoptsWhatWorkersRun) {
   world.workers[url(2)].reported = {name(0), name(1), "nobody;wants"};
   world.workers[url(1)].reported = {name(1)};
   Plan made = planned(world);
-  EXPECT_EQ(made.assign[0], (Assign{name(0), "", url(2), Why::adopted}));
-  EXPECT_EQ(made.assign[1], (Assign{name(1), "", url(1), Why::adopted})) << "two run it: the first by URL keeps it";
+  EXPECT_EQ(made.assign[0], (Assign{name(1), "", url(1), Why::adopted})) << "two run it: the first by URL keeps it";
+  EXPECT_EQ(made.assign[1], (Assign{name(0), "", url(2), Why::adopted}));
   EXPECT_EQ(made.assign[2], (Assign{name(2), "", url(0), Why::added}));
 }
 

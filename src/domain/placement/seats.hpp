@@ -1,7 +1,7 @@
 // Seats: the online workers while a plan is made, each with the load that the plan has given it so far.
 //
-// A heap finds the worker with the lowest score; an entry whose worker has changed since is passed over. Private to this
-// folder. One thread; the world must outlive it.
+// A heap finds the worker with the lowest score; an entry whose worker has changed since is passed over. Private to
+// this folder. One thread; the world must outlive it.
 #pragma once
 
 #include "weir/placement/plan.hpp"

@@ -27,8 +27,8 @@ enum class Why {
 };
 std::string_view name_of(Why why);
 
-// `from` is the worker that had the subscription, where there was one. It is told first that it has it no longer, unless
-// it is the worker that gets it.
+// `from` is the worker that had the subscription, where there was one. It is told first that it has it no longer,
+// unless it is the worker that gets it.
 struct Assign {
   std::string subscription, from, worker;
   Why why = Why::added;
