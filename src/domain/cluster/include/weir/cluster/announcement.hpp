@@ -1,0 +1,67 @@
+// Announcement: what the cluster's processes tell each other over Redis.
+//
+// Each is one JSON object with a `type`, a time and the master's epoch: the version of the cluster's lease, which only
+// ever rises. Whatever a master that was replaced still sends carries a lower epoch than its successor's, and an
+// EpochJudge drops it. A detection that was kept as well carries the id under which it is kept (`streamId`), so that
+// its listener can later ask for what followed. Plain values and pure functions; any thread.
+#pragma once
+
+#include "weir/cluster/worker_protocol.hpp"
+
+namespace weir::cluster {
+
+// A worker's detection, on its way to the slave that the worker's detections are routed to.
+struct DetectionRouted {
+  std::string worker;
+  ImageDetection detection;
+  friend bool operator==(const DetectionRouted&, const DetectionRouted&) = default;
+};
+// Which slave each worker's detections are routed to from now on.
+struct AssignmentsUpdated {
+  std::map<std::string, std::string> slave_of = {};
+  friend bool operator==(const AssignmentsUpdated&, const AssignmentsUpdated&) = default;
+};
+// Rows have changed: the master makes the desired state anew.
+struct RegenerateSubscriptions {
+  std::string reason;
+  std::string triggered_by;
+  friend bool operator==(const RegenerateSubscriptions&, const RegenerateSubscriptions&) = default;
+};
+// What a slave tells the master.
+struct CommandResponse {
+  std::string slave;
+  json::value data = nullptr;
+  friend bool operator==(const CommandResponse&, const CommandResponse&) = default;
+};
+struct Heartbeat {
+  std::string slave;
+  json::value data = nullptr;
+  friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
+};
+
+struct Announcement {
+  std::int64_t epoch = 0;  // the sender's; 0 where a slave knows of no master yet
+  WallTime timestamp{};
+  std::variant<DetectionRouted, AssignmentsUpdated, RegenerateSubscriptions, CommandResponse, Heartbeat> what;
+  std::string stream_id = {};
+  friend bool operator==(const Announcement&, const Announcement&) = default;
+};
+
+std::string write_announcement(const Announcement& announcement);
+Result<Announcement> read_announcement(std::string_view text);
+
+// Knows the highest epoch that was seen, and admits nothing below it.
+class EpochJudge {
+ public:
+  bool admit(std::int64_t epoch) {
+    if (epoch < highest_) return false;
+    highest_ = epoch;
+    return true;
+  }
+  std::int64_t highest() const { return highest_; }
+
+ private:
+  std::int64_t highest_ = 0;
+};
+
+}  // namespace weir::cluster
