@@ -10,8 +10,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 
 namespace weir::test {
 
@@ -47,13 +45,6 @@ boost::json::object with_token(boost::json::object config, const Secret& token) 
 }
 
 }  // namespace
-
-std::string part(const std::string& path) {
-  const char* elsewhere = std::getenv("WEIR_PARTS");
-  std::string found = (elsewhere != nullptr ? std::string(elsewhere) : std::string(WEIR_SOURCE_DIR) + "/build/parts") +
-                      "/" + path;
-  return std::filesystem::exists(found) ? found : "";
-}
 
 // ---- cameras ----
 

@@ -6,13 +6,11 @@
 #pragma once
 
 #include "child.hpp"
+#include "part.hpp"
 
 #include <map>
 
 namespace weir::test {
-
-// Footage, models and libraries that ./dev fetched; "" with the reason to skip where they are not there.
-std::string part(const std::string& path);
 
 class Camsim {
  public:
