@@ -215,8 +215,8 @@ asio::awaitable<Result<std::vector<lease::Answer>>> PlaneTalk::apply(lease::Batc
                     {"items", std::move(asks)}};
   if (batch.operation != lease::Operation::release) body["ttl_seconds"] = seconds(batch.ttl);
   if (lease::makes_rows(batch)) {
-    body["tenant_id"] = batch.home.tenant.str();
-    body["site_id"] = batch.home.site.str();
+    if (!batch.home.tenant.empty()) body["tenant_id"] = batch.home.tenant.str();
+    if (!batch.home.site.empty()) body["site_id"] = batch.home.site.str();
   }
   constexpr std::string_view routes[] = {"acquire", "renew", "release"};
   std::string target = fmt::format("/v1/leases/{}/{}-batch", lease::to_string(batch.kind),

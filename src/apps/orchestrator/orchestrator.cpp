@@ -3,6 +3,7 @@
 #include "common/api.hpp"
 #include "common/files.hpp"
 #include "common/logging.hpp"
+#include "common/plane_config.hpp"
 #include "common/print.hpp"
 #include "common/signals.hpp"
 #include "common/yaml.hpp"
@@ -130,15 +131,7 @@ Status OrchestratorProcess::open_plane(const std::string& token_file) {
                                     "orchestrators on two hosts need a control plane");
     return ok();
   }
-  http_plane::Config config{.url = url, .runner = id_, .api_key = settings_.secret("api_key"), .token_file = token_file,
-                            .ca_file = settings_.text("control_plane_ca_file")};
-  if (!token_file.empty()) {
-    TRY(token, read_file(token_file, 16 << 10));
-    config.token = Secret(trimmed(token));
-  } else if (config.api_key.empty()) {
-    TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
-    config.key = key;
-  }
+  TRY(config, plane_config(settings_, id_, token_file));
   TRY(remote, http_plane::HttpStreamPlane::create(io_, clock_, std::move(config)));
   remote_ = std::move(remote);
   return ok();

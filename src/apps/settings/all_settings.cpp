@@ -1,5 +1,6 @@
 #include "weir/settings/all_settings.hpp"
 
+#include "weir/cluster/settings.hpp"
 #include "weir/control_plane/settings.hpp"
 #include "weir/egress/settings.hpp"
 #include "weir/orchestrator/settings.hpp"
@@ -14,8 +15,9 @@ namespace {
 // Where things are: addresses, files and folders.
 constexpr SettingSpec kPlaces[] = {
     {"listen", SettingKind::text, "127.0.0.1:8080", "host:port",
-     "Where the control plane answers HTTP (`weir orchestrator`: MediaMTX's hooks, on port 8086); port 0 takes a free one, which the first line on stdout names.",
-     "control-plane up orchestrator"},
+     "Where the control plane answers HTTP (`weir orchestrator`: MediaMTX's hooks, on port 8086; `weir cluster`: port "
+     "8087); port 0 takes a free one, which the first line on stdout names.",
+     "control-plane up orchestrator cluster"},
     {"database_url", SettingKind::secret, "", "URL",
      "The store: sqlite:PATH or postgres://…; empty means SQLite in state_dir/weir.db.", "control-plane store"},
     {"database_pool_size", SettingKind::integer, "16", "connections",
@@ -23,18 +25,18 @@ constexpr SettingSpec kPlaces[] = {
      "of the disk; SQLite always has one writer.", "control-plane", 1, 64},
     {"state_dir", SettingKind::text, ".weir", "path",
      "The folder that holds what a single machine keeps: the SQLite store, the secret, the address of `weir up`.",
-     "up control-plane token admin worker runner store orchestrator"},
+     "up control-plane token admin worker runner store orchestrator cluster"},
     {"auth_secret_file", SettingKind::text, "", "path",
      "The key that signs tokens, created with mode 0600 when absent; empty means state_dir/auth.secret.",
-     "control-plane up token admin runner orchestrator"},
+     "control-plane up token admin runner orchestrator cluster"},
     {"control_plane_url", SettingKind::text, "", "URL",
      "The control plane that a client or runner asks; several addresses of it have commas between. Empty "
      "means the one that WEIR_URL names, or that `weir up` started in state_dir. An orchestrator that is given none "
      "keeps its leases itself; a stream worker publishes nothing then.",
-     "admin runner stream-worker orchestrator"},
+     "admin runner stream-worker orchestrator cluster"},
     {"control_plane_ca_file", SettingKind::text, "", "path",
      "Certificates (PEM) of the authorities that a control plane's https:// address may come from, "
-     "besides those that the system knows.", "admin runner worker stream-worker orchestrator"},
+     "besides those that the system knows.", "admin runner worker stream-worker orchestrator cluster"},
 };
 
 constexpr SettingSpec kTokensAndLogs[] = {
@@ -43,11 +45,11 @@ constexpr SettingSpec kTokensAndLogs[] = {
     {"log_level", SettingKind::text, "info", "debug|info|warn|error|off",
      "What is logged: this level and the ones after it. A change takes effect while running; a worker, "
      "and the runner of `weir up`, keep the level that they were started with.",
-     "control-plane up worker runner egress stream-worker orchestrator"},
+     "control-plane up worker runner egress stream-worker orchestrator cluster"},
     {"log_dir", SettingKind::text, "", "path",
      "A folder where the JSON log lines go as well, in weir.log; empty means stderr only (`weir egress` "
      "and `weir worker stream`: the folder logs, in egress-<stream_id>.log and stream-<stream_id>.log).",
-     "control-plane up worker runner egress stream-worker orchestrator"},
+     "control-plane up worker runner egress stream-worker orchestrator cluster"},
 };
 
 }  // namespace
@@ -60,7 +62,8 @@ const SettingTable& all_settings() {
                                    {kTokensAndLogs},
                                    {egress::kSettings, egress::check_settings},
                                    {stream_worker::kSettings},
-                                   {orchestrator::kSettings}});
+                                   {orchestrator::kSettings},
+                                   {cluster::kSettings}});
   return table;
 }
 

@@ -1,4 +1,4 @@
-#include "master.hpp"
+#include "weir/cluster/master.hpp"
 
 #include "weir/base/log.hpp"
 #include "weir/base/log_limit.hpp"

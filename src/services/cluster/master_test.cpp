@@ -1,6 +1,6 @@
 #include "testing.hpp"
 
-#include "master.hpp"
+#include "weir/cluster/master.hpp"
 
 #include <boost/asio/post.hpp>
 

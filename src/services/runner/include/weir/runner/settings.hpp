@@ -11,7 +11,7 @@ inline constexpr SettingSpec kSettings[] = {
     {"api_key", SettingKind::secret, "", "key",
      "What a runner or a command buys its tokens with (`weir key add`); empty means `--token-file` where "
      "given, else the key in auth_secret_file, which a runner on the control plane's own machine can "
-     "read.", "runner admin orchestrator"},
+     "read.", "runner admin orchestrator cluster"},
     {"capacity_streams", SettingKind::integer, "0", "cameras",
      "How many cameras a runner takes; 0 means as many as its machine can look at, which its first start "
      "measures and keeps in state_dir/machine.json (docs/sizing.md). What `weir node capacity` says "

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""A detection worker for a Weir detector cluster, to begin one's own from (docs/cluster.md has the protocol).
+
+    examples/detector_worker.py --port 8000            # needs Debian's python3-websockets and ffmpeg
+
+It looks at each camera once a second with ffmpeg and reports how much of the picture has changed since the last look: a
+detector without a model. Put your own in the place of `Camera.look`. It fetches the model that it is given, to the folder
+that --models names, and never twice under one name and number.
+"""
+import argparse
+import asyncio
+import datetime
+import json
+import os
+import pathlib
+import urllib.request
+
+import websockets
+
+WIDTH, HEIGHT = 160, 90
+CHANGED_BY = 25          # of 255: less is noise
+REPORT_EVERY_S = 2
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def usage():
+    """Percent of the processors and of the memory in use, as the kernel says it."""
+    cpu = 100 * os.getloadavg()[0] / (os.cpu_count() or 1)
+    lines = dict(line.split(":") for line in open("/proc/meminfo"))
+    total, free = (int(lines[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
+    return min(100.0, cpu), 100 * (total - free) / total
+
+
+class Camera:
+    """One subscription: its stream, looked at once a second."""
+
+    def __init__(self, wanted, say, models):
+        self.wanted, self.say, self.models = wanted, say, models
+        self.online = False
+        self.task = asyncio.create_task(self.run())
+
+    async def run(self):
+        while True:
+            try:
+                await self.fetch_model()
+                await self.look_on()
+            except OSError as failed:
+                print(f"{self.wanted['subscriptionIdentifier']}: {failed}", flush=True)
+            self.online = False
+            await asyncio.sleep(1)
+
+    async def fetch_model(self):
+        file = self.models / f"{self.wanted['modelId']}-{self.wanted['modelName'].replace('/', '_')}"
+        if self.wanted.get("modelUrl") and not file.exists():
+            def fetch():
+                fresh = file.with_suffix(".new")
+                urllib.request.urlretrieve(self.wanted["modelUrl"], fresh)
+                fresh.rename(file)
+            await asyncio.get_running_loop().run_in_executor(None, fetch)
+
+    async def look_on(self):
+        command = ["ffmpeg", "-nostdin", "-loglevel", "error", "-rtsp_transport", "tcp", "-i", self.wanted["rtspUrl"],
+                   "-vf", f"fps=1,scale={WIDTH}:{HEIGHT}", "-f", "rawvideo", "-pix_fmt", "gray", "-"]
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        try:
+            before = None
+            while True:
+                picture = await process.stdout.readexactly(WIDTH * HEIGHT)
+                self.online = True
+                if before is not None:
+                    await self.look(before, picture)
+                before = picture
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+    async def look(self, before, picture):
+        changed = sum(abs(a - b) > CHANGED_BY for a, b in zip(before, picture)) / len(picture)
+        if changed > 0:
+            await self.say({"type": "imageDetection", "timestamp": now(),
+                            "subscriptionIdentifier": self.wanted["subscriptionIdentifier"],
+                            "data": {"detection": {}, "modelId": self.wanted["modelId"],
+                                     "modelName": self.wanted["modelName"],
+                                     "boxes": [{"label": "motion", "score": min(1.0, changed),
+                                                "box": [0, 0, WIDTH, HEIGHT]}]}})
+
+
+class Worker:
+    def __init__(self, models):
+        self.models, self.cameras, self.master = models, {}, None
+
+    async def say(self, message):
+        if self.master is not None:
+            try:
+                await self.master.send(json.dumps(message))
+            except websockets.ConnectionClosed:
+                pass
+
+    async def report(self):
+        cpu, memory = usage()
+        connections = []
+        for identifier, camera in self.cameras.items():
+            entry = {"subscriptionIdentifier": identifier, "modelId": camera.wanted["modelId"],
+                     "modelName": camera.wanted["modelName"], "online": camera.online}
+            entry.update({name: value for name, value in camera.wanted.items() if name.startswith("crop")})
+            connections.append(entry)
+        await self.say({"type": "stateReport", "cpuUsage": cpu, "memoryUsage": memory, "cameraConnections": connections})
+
+    async def obey(self, command):
+        kind, payload = command.get("type"), command.get("payload") or {}
+        identifier = payload.get("subscriptionIdentifier")
+        if kind in ("subscribe", "unsubscribe") and identifier in self.cameras:
+            self.cameras.pop(identifier).task.cancel()
+        if kind == "subscribe":
+            self.cameras[identifier] = Camera(payload, self.say, self.models)
+        await self.report()
+
+    async def serve(self, socket, _path=None):
+        """One connection at a time counts: the master's newest. The cameras go on while nobody is connected."""
+        self.master = socket
+        try:
+            async for text in socket:
+                await self.obey(json.loads(text))
+        except websockets.ConnectionClosed:
+            pass
+        finally:
+            if self.master is socket:
+                self.master = None
+
+    async def report_on(self):
+        while True:
+            await self.report()
+            await asyncio.sleep(REPORT_EVERY_S)
+
+
+async def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one")
+    parser.add_argument("--models", type=pathlib.Path, default=pathlib.Path("models"), help="a folder for models")
+    options = parser.parse_args()
+    options.models.mkdir(parents=True, exist_ok=True)
+    worker = Worker(options.models)
+    async with websockets.serve(worker.serve, options.host, options.port) as server:
+        print(f"listening on ws://{options.host}:{server.sockets[0].getsockname()[1]}", flush=True)
+        await worker.report_on()
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main())
+    except KeyboardInterrupt:
+        pass
