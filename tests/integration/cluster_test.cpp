@@ -21,7 +21,7 @@ class PythonWorker {
   PythonWorker(const TempDir& folder, const std::string& name, int port)
       : port_(port),
         program_(folder.path() + "/" + name + ".log",
-                 {"python3", WEIR_SOURCE_DIR "/examples/detector_worker.py", "--port", std::to_string(port), "--models",
+                 {"/usr/bin/python3", WEIR_SOURCE_DIR "/examples/detector_worker.py", "--port", std::to_string(port), "--models",
                   folder.path() + "/" + name + "-models"}) {
     EXPECT_TRUE(eventually(20s, [&] { return accepts(port_); })) << program_.log();
   }
@@ -36,7 +36,7 @@ class Cluster : public ::testing::Test {
  protected:
   void SetUp() override {
     if (std::string why = MediaMtx::missing(); !why.empty()) GTEST_SKIP() << why;
-    if (std::system("python3 -c 'import websockets' 2>/dev/null") != 0) GTEST_SKIP() << "python3-websockets is not installed";
+    if (std::system("/usr/bin/python3 -c 'import websockets' 2>/dev/null") != 0) GTEST_SKIP() << "python3-websockets is not installed";
     plane_ = std::make_unique<WeirProcess>(folder_.path(), "sqlite:" + folder_.path() + "/weir.db");
     hub_ = std::make_unique<MediaMtx>(folder_);
     publisher_ = hub_->publish("cam");

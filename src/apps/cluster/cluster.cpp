@@ -131,11 +131,12 @@ Result<int> ClusterProcess::run(const std::string& token_file) {
   ::gethostname(host, sizeof host - 1);
   TRY(id, RunnerId::parse(own.empty() ? fmt::format("cluster-{}-{}", host, listen.substr(listen.rfind(':') + 1)) : own));
   id_ = id;
+  TRY(chosen, backend_settings());
+  TRY(made, make_private_folder(settings_.text("state_dir")));
   TRY(opened, open_plane(token_file));
   TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
   key_ = key;
   metrics_.add_process_metrics();
-  TRY(chosen, backend_settings());
   backend_ = std::make_unique<cluster::Backend>(io_, cluster::BackendPorts{*plane_, *bus_, *link_, clock_}, metrics_,
                                                 std::move(chosen));
   cluster::add_endpoints(router_, *backend_, metrics_, clock_, *key_);

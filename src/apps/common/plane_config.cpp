@@ -1,7 +1,7 @@
 #include "common/plane_config.hpp"
 
+#include "common/api.hpp"
 #include "common/files.hpp"
-#include "common/logging.hpp"
 
 namespace weir::apps {
 

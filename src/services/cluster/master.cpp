@@ -13,6 +13,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr Backoff kAskAgain{.first = 1s, .cap = 10s};  // for a model's address
+constexpr Duration kPiece = 500ms;                     // of that wait, between two looks at whether this term is over
 
 // One worker: its connection, and what it was given over time.
 struct Worker {
@@ -258,8 +259,11 @@ asio::awaitable<void> Master::Parts::give(std::string url, std::string subscript
       send(url, subscribe(what, *std::move(address)));
       co_return;
     }
-    complain(url, "detector.no_model", fmt::format("{} waits for its model's address: {}", subscription, address.error().message));
-    co_await ports.clock.wait(kAskAgain.delay(tries, ports.draw()));
+    std::string why = fmt::format("it waits for its model's address: {}", address.error().message);
+    complain(url, "detector.no_model", fmt::format("{}: {}", subscription, why));
+    world.assignments.at(subscription).reason = std::move(why);
+    Instant again = ports.clock.now() + kAskAgain.delay(tries, ports.draw());
+    while (!stopping && ports.clock.now() < again) co_await ports.clock.wait(kPiece);
   }
 }
 
