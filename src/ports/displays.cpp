@@ -8,7 +8,8 @@ std::string crop_problem(const SubscriptionOptions& o) {
   int given = o.crop_x1.has_value() + o.crop_y1.has_value() + o.crop_x2.has_value() + o.crop_y2.has_value();
   if (given == 0) return "";
   if (given < 4) return "must be given together with the other corners: crop_x1, crop_y1, crop_x2 and crop_y2";
-  return *o.crop_x1 < *o.crop_x2 && *o.crop_y1 < *o.crop_y2 ? "" : "must lie left of crop_x2, and crop_y1 above crop_y2";
+  if (*o.crop_x1 < *o.crop_x2 && *o.crop_y1 < *o.crop_y2) return "";
+  return "must lie left of crop_x2, and crop_y1 above crop_y2";
 }
 
 std::string write_options(const SubscriptionOptions& options) { return json::to_text(json::write_value(options)); }

@@ -69,7 +69,8 @@ TEST_P(ClusterLeaseContract, ACluster_IsMadeByItsFirstAcquire_AndServesEveryTena
   EXPECT_TRUE(shown->row.tenant.empty());
   EXPECT_EQ(ask(Operation::acquire, b, {kCluster, {}, false, "k"}).outcome, Outcome::held);
   EXPECT_EQ(ask(Operation::renew, a, {kCluster, version}).outcome, Outcome::renewed);
-  lease::Answer bound = ask(Operation::acquire, b, {kCluster, {}, false, "k"}, TenantId::trusted("t1"), TenantId::trusted("t1"));
+  const TenantId tenant = TenantId::trusted("t1");
+  lease::Answer bound = ask(Operation::acquire, b, {kCluster, {}, false, "k"}, tenant, tenant);
   EXPECT_EQ(bound.why, Refusal::taken) << "a tenant's token does not take what serves all";
   EXPECT_EQ(ask(Operation::acquire, a, {cam(1), {}, false, "k"}).why, Refusal::taken);
   EXPECT_EQ(ask(Operation::release, a, {kCluster, version}).outcome, Outcome::released);

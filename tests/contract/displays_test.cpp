@@ -100,7 +100,8 @@ TEST_P(DisplayContract, Models_AreNumbered_AndKeepTheirFileWhenTheyChange) {
   expect_error(run(catalog().put_model({.tenant = TenantId::trusted("t9"), .name = "x"}, Put::add)), Errc::not_found,
                "tenant_not_found");
   ASSERT_TRUE(run(catalog().put_model({.id = kModelIdMax, .tenant = kTenant, .name = "last"}, Put::add)));
-  expect_error(run(catalog().put_model({.tenant = kTenant, .name = "x"}, Put::add)), Errc::unprocessable, "no_model_id");
+  expect_error(run(catalog().put_model({.tenant = kTenant, .name = "x"}, Put::add)), Errc::unprocessable,
+               "no_model_id");
 }
 
 TEST_P(DisplayContract, Lists_ComeInOrder_InPages_AndByTenant) {

@@ -20,7 +20,7 @@ constexpr const char* kRows[] = {
     "INSERT INTO leases VALUES ('c1', 't1', 's1', true, 'r1', 'b1', 1099511627777, 1099511627777, 'k', -5, 6000000,"
     " false, false, '', 0, 5)",
     R"sql(INSERT INTO cameras VALUES ('c7', 't1', 's1', true,
-      '{"camera_uuid":"c7","tenant_id":"t1","site_id":"s1","rtsp_url":"rtsp://camera.example/7","processing":"cluster"}',
+      '{"camera_uuid":"c7","tenant_id":"t1","site_id":"s1","rtsp_url":"rtsp://camera.example","processing":"cluster"}',
       5, 7))sql",
     "INSERT INTO leases VALUES ('c7', 't1', 's1', false, '', '', 0, 0, '', 0, 0, true, false, '', 0, 5)",
 };

@@ -276,7 +276,9 @@ inline std::vector<BodyRoute> display_body_routes() {
   const std::vector<Field> display = {{"display_id", Kind::id},   {"tenant_id", Kind::id},   {"name", Kind::text},
                                       {"camera_uuid", Kind::id}, {"playlist_id", Kind::id}};
   const std::string of_display = R"("tenant_id":"t1","name":"n","camera_uuid":"cam-1","playlist_id":"lunch"})";
-  const std::vector<Field> playlist = {{"playlist_id", Kind::id}, {"tenant_id", Kind::id}, {"name", Kind::text}, model_id};
+  const std::vector<Field> playlist = {
+      {"playlist_id", Kind::id}, {"tenant_id", Kind::id}, {"name", Kind::text}, model_id};
+  const std::string of_playlist = R"({"playlist_id":"lunch","tenant_id":"t1","name":"n","model_id":7})";
   const std::vector<Field> model = {{"model_id", Kind::whole, false, "0", "2147483648"},
                                     {"tenant_id", Kind::id},
                                     {"name", Kind::text, true},
@@ -284,8 +286,8 @@ inline std::vector<BodyRoute> display_body_routes() {
   return {
       {post, "/v1/displays", R"({"display_id":"d-new",)" + of_display, display, true},
       {put, "/v1/displays/d-1", R"({"display_id":"d-1",)" + of_display, display, true},
-      {post, "/v1/playlists", R"({"playlist_id":"lunch","tenant_id":"t1","name":"n","model_id":7})", playlist, true},
-      {put, "/v1/playlists/lunch", R"({"playlist_id":"lunch","tenant_id":"t1","name":"n","model_id":7})", playlist, true},
+      {post, "/v1/playlists", of_playlist, playlist, true},
+      {put, "/v1/playlists/lunch", of_playlist, playlist, true},
       {post, "/v1/models", R"({"model_id":7,"tenant_id":"t1","name":"n","metadata":{"labels":["car"]}})", model, true},
       {put, "/v1/models/7", R"({"model_id":7,"tenant_id":"t1","name":"n","metadata":{}})", model, true},
       {post,
@@ -301,7 +303,8 @@ inline std::vector<BodyRoute> display_body_routes() {
         {"crop_y2", Kind::whole, false, "-1", "32769"}},
        true},
       {post, "/v1/leases/cluster/acquire-batch",
-       R"({"runner_id":"runner-1","boot_id":"b1","ttl_seconds":60,"items":[{"cluster":"default","key":"k1"}]})",
+       R"({"runner_id":"runner-1","boot_id":"b1","ttl_seconds":60,"tenant_id":"t1",
+           "items":[{"cluster":"default","key":"k1"}]})",
        {{"runner_id", Kind::id, true},
         {"boot_id", Kind::id, true},
         {"tenant_id", Kind::id},

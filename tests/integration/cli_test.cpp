@@ -50,8 +50,8 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   // No command is missing above: the overview names the groups, and each group its commands.
   std::string overview = weir(folder, {"--help"}).out;
   size_t listed = 0;
-  for (std::string group : {"tenant", "site", "camera", "zone", "model", "display", "playlist", "subscription", "node", "lease",
-                            "key", "store"}) {
+  for (std::string group : {"tenant", "site", "camera", "zone", "model", "display", "playlist", "subscription", "node",
+                            "lease", "key", "store"}) {
     std::istringstream lines(weir(folder, {group, "--help"}).out);
     bool commands = false;
     for (std::string line; std::getline(lines, line);) {

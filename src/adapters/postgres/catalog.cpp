@@ -54,7 +54,8 @@ Runner runner_row(const Rows& r, int i, const LeaseLimits& limits) {
   return runner;
 }
 
-void put_in_charge(Connection& c, const camera::Config& config, const lease::Charge& charge, const LeaseLimits& limits) {
+void put_in_charge(Connection& c, const camera::Config& config, const lease::Charge& charge,
+                   const LeaseLimits& limits) {
   c.query("SELECT weir_put_in_charge($1::text, $2::text, $3::text, $4::boolean, $5::text, $6::bigint)",
           Params() << config.camera << config.tenant << config.site << charge.assignable << charge.cluster
                    << limits.ttl_max);

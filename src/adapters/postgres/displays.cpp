@@ -187,8 +187,8 @@ Rows desired_rows(Connection& c, const ClusterId& cluster, const TenantId& tenan
                   int limit) {
   return c.query(
       "SELECT w.identifier, w.ad_hoc, w.options, w.created_at, l.version, c.config, c.camera_uuid, " WEIR_MODEL_COLUMNS
-      " FROM (SELECT d.display_id || ';' || d.camera_uuid AS identifier, false AS ad_hoc, '{}' AS options, d.created_at,"
-      "  d.camera_uuid, p.model_id FROM displays d JOIN playlists p USING (playlist_id) UNION ALL"
+      " FROM (SELECT d.display_id || ';' || d.camera_uuid AS identifier, false AS ad_hoc, '{}' AS options,"
+      "  d.created_at, d.camera_uuid, p.model_id FROM displays d JOIN playlists p USING (playlist_id) UNION ALL"
       " SELECT subscription_identifier, true, options, created_at, camera_uuid, model_id FROM subscriptions) w"
       " JOIN leases l ON l.camera_uuid = w.camera_uuid JOIN cameras c ON c.camera_uuid = w.camera_uuid"
       " JOIN models m ON m.model_id = w.model_id"

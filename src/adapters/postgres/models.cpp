@@ -70,8 +70,9 @@ Result<ModelRecord> show_model(Connection& c, ModelId id, const TenantId& tenant
 // The row is locked first: nobody can name the model between the look at who does and its end.
 Result<Nothing> remove_model(Connection& c, ModelId id, const TenantId& tenant) {
   Transaction tx(c);
-  Rows present = c.query("SELECT 1 FROM models WHERE model_id = $1::bigint AND ($2::text = '' OR tenant_id = $2) FOR UPDATE",
-                         Params() << id << tenant);
+  Rows present = c.query(
+      "SELECT 1 FROM models WHERE model_id = $1::bigint AND ($2::text = '' OR tenant_id = $2) FOR UPDATE",
+      Params() << id << tenant);
   if (present.size() == 0) return no_such("model", "model_id");
   Rows user = c.query(
       "SELECT 'playlist ' || playlist_id FROM playlists WHERE model_id = $1::bigint UNION ALL"

@@ -412,7 +412,8 @@ BEGIN
 END $$;
 )sql";
 
-constexpr std::array kSteps = {kTables, kFunctions, kEvents, kKeys, kExpiries, kToldAgain, kPictures, kKinds, kClusters};
+constexpr std::array kSteps = {kTables,    kFunctions, kEvents, kKeys,    kExpiries,
+                               kToldAgain, kPictures,  kKinds,  kClusters};
 
 }  // namespace
 

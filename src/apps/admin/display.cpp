@@ -21,7 +21,8 @@ namespace {
 
 using net::Method;
 
-constexpr std::string_view kDisplays = "/v1/displays", kPlaylists = "/v1/playlists", kSubscriptions = "/v1/subscriptions";
+constexpr std::string_view kDisplays = "/v1/displays", kPlaylists = "/v1/playlists";
+constexpr std::string_view kSubscriptions = "/v1/subscriptions";
 
 // The fields of a body that options of this command give, each under its name.
 void add_given(const Arguments& arguments, json::object& body,
@@ -189,7 +190,7 @@ std::vector<Command> display_commands() {
                          model,
                          {"snapshot-url", "URL", "Where single pictures come from; by default as the camera says"},
                          {"snapshot-interval-ms", "N", "How often one is fetched"},
-                         {"crop", "X1,Y1,X2,Y2", "The part of the picture that counts; by default as the camera says"}}),
+                         {"crop", "X1,Y1,X2,Y2", "The part of the picture that counts; by default the camera's"}}),
        subscription_add},
       {"subscription list", "List the ad-hoc subscriptions", "weir subscription list", "admin", with_api_options({}),
        subscription_list},

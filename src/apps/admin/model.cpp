@@ -90,7 +90,7 @@ std::vector<Command> model_commands() {
            with_api_options({{"<name>", "NAME", "What workers call it", true},
                              {"tenant", "ID", "Whose it is; by default the token's tenant"},
                              {"id", "N", "Its number; by default the next above all there are"},
-                             {"metadata", "JSON", "An object that is kept beside it, such as how its labels are mapped"}}),
+                             {"metadata", "JSON", "An object that is kept beside it: how its labels are mapped"}}),
            model_add},
           {"model list", "List the models: those that runners have, and those of detector clusters", "weir model list",
            "admin", with_api_options({}), model_list},

@@ -45,8 +45,8 @@ void note_change(Plane& plane, std::string_view what, const CameraRecord& record
 }
 
 // The runner that held a camera which may no longer be leased has lost it by the step just made. That step's version
-// names the announcement, so a lease that ended earlier is not announced again. A camera that has a version and no owner
-// left its cluster by the last step that gave it one.
+// names the announcement, so a lease that ended earlier is not announced again. A camera that has a version and no
+// owner left its cluster by the last step that gave it one.
 boost::asio::awaitable<void> announce_loss(Plane& plane, CameraId camera, std::string_view reason) {
   TenantId any;
   auto seen = co_await plane.leases.show(std::move(camera), std::move(any));

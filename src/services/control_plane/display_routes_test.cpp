@@ -121,7 +121,8 @@ TEST_F(DisplayRoutes, ADisplay_IsAddedShownReplacedAndRemoved_AndEachIsAnnounced
 
 TEST_F(DisplayRoutes, Lists_ComeInPages_AndByTenant) {
   furnish();
-  for (const char* id : {"a", "b"}) created("/v1/displays", fmt::format(R"({{"display_id":"{}","tenant_id":"t-2"}})", id));
+  for (const char* id : {"a", "b"})
+    created("/v1/displays", fmt::format(R"({{"display_id":"{}","tenant_id":"t-2"}})", id));
   json::object page = get("/v1/displays?limit=2");
   ASSERT_EQ(page.at("items").as_array().size(), 2u);
   std::string cursor(page.at("next_cursor").as_string());
@@ -151,8 +152,8 @@ TEST_F(DisplayRoutes, AnotherTenantsThings_DoNotExist_AndTheirIdsAreTaken) {
   EXPECT_EQ(own.at("model_id"), 8);
   EXPECT_EQ(code_of(ask(Method::post, "/v1/displays", R"({"display_id":"e","camera_uuid":"c-1"})", foreign)),
             "camera_not_found");
-  EXPECT_EQ(code_of(ask(Method::post, "/v1/subscriptions", R"({"subscription_identifier":"e;c-1","model_id":8})", foreign)),
-            "camera_not_found");
+  std::string ad_hoc = R"({"subscription_identifier":"e;c-1","model_id":8})";
+  EXPECT_EQ(code_of(ask(Method::post, "/v1/subscriptions", ad_hoc, foreign)), "camera_not_found");
 }
 
 TEST_F(DisplayRoutes, WrongBodies_AreRefusedWithTheirField) {
@@ -179,8 +180,8 @@ TEST_F(DisplayRoutes, WrongBodies_AreRefusedWithTheirField) {
         Row{"/v1/subscriptions", R"({"subscription_identifier":"x;c-1"})", "model_id"},
         Row{"/v1/subscriptions", R"({"subscription_identifier":"x;c-1","model_id":7,"snapshot_url":"ftp://x/"})",
             "snapshot_url"},
-        Row{"/v1/subscriptions", R"({"subscription_identifier":"x;c-1","model_id":7,"snapshot_url":"http://127.0.0.1/"})",
-            "snapshot_url"},
+        Row{"/v1/subscriptions",
+            R"({"subscription_identifier":"x;c-1","model_id":7,"snapshot_url":"http://127.0.0.1/"})", "snapshot_url"},
         Row{"/v1/subscriptions", R"({"subscription_identifier":"x;c-1","model_id":7,"snapshot_interval_ms":1})",
             "snapshot_interval_ms"},
         Row{"/v1/subscriptions", R"({"subscription_identifier":"x;c-1","model_id":7,"crop_x1":1})", "crop_x1"},
@@ -191,7 +192,8 @@ TEST_F(DisplayRoutes, WrongBodies_AreRefusedWithTheirField) {
     EXPECT_EQ(response.status, 400) << row.body;
     EXPECT_EQ(field_of(response), row.field) << response.body;
   }
-  std::string heavy = fmt::format(R"({{"tenant_id":"t-1","name":"x","metadata":{{"a":"{}"}}}})", std::string(20'000, 'a'));
+  std::string heavy =
+      fmt::format(R"({{"tenant_id":"t-1","name":"x","metadata":{{"a":"{}"}}}})", std::string(20'000, 'a'));
   EXPECT_EQ(field_of(post("/v1/models", heavy)), "metadata");
   EXPECT_EQ(field_of(put("/v1/displays/d-1", R"({"display_id":"d-2"})")), "display_id");
   EXPECT_EQ(field_of(put("/v1/models/7", R"({"model_id":8,"name":"x"})")), "model_id");

@@ -1,8 +1,9 @@
 // Cameras: what an operator wants processed: each camera's configuration, and what became known about it.
 //
-// A store gives every camera a lease row; a camera that is disabled, removed or processed by a cluster loses its lease in
-// the same step (`lease::put_in_charge`). Tenant-scoped callers pass their tenant; an empty one means all. An id that another tenant has answers
-// `conflict` without detail on creation and `not_found` otherwise. Loop thread only; the plain functions: any thread.
+// A store gives every camera a lease row; a camera that is disabled, removed or processed by a cluster loses its lease
+// in the same step (`lease::put_in_charge`). Tenant-scoped callers pass their tenant; an empty one means all. An id
+// that another tenant has answers `conflict` without detail on creation and `not_found` otherwise. Loop thread only;
+// the plain functions: any thread.
 #pragma once
 
 #include "weir/base/ids.hpp"

@@ -98,7 +98,7 @@ struct DesiredSubscription {
   ModelRecord model;
   SubscriptionOptions options = {};  // what an ad-hoc one leaves out is the camera's
   WallTime created_at{};             // of the subscription, or of its display
-  lease::Version above = {};         // of the camera's row: only a later version of the cluster's lease may speak for it
+  lease::Version above = {};  // of the camera's row: only a later version of the cluster's lease may speak for it
 };
 // The options with the camera's own snapshot and crop where they have none.
 SubscriptionOptions completed(SubscriptionOptions options, const camera::Config& camera);

@@ -1,10 +1,10 @@
 // Models: the models that detector clusters give to their workers, each under a number.
 //
-// The number is what the workers' protocol calls `modelId`. A store knows what a model is called, what its file is where
-// one was stored, and whatever else its owner wrote beside it. The models that runners have on their own machines are
-// something else (model_labels.hpp). A model belongs to a tenant, and playlists and subscriptions of that tenant name
-// it; while one does, it is not removed. Tenant-scoped callers pass their tenant; an empty one means all. Loop thread
-// only; the plain functions: any thread.
+// The number is what the workers' protocol calls `modelId`. A store knows what a model is called, what its file is
+// where one was stored, and whatever else its owner wrote beside it. The models that runners have on their own machines
+// are something else (model_labels.hpp). A model belongs to a tenant, and playlists and subscriptions of that tenant
+// name it; while one does, it is not removed. Tenant-scoped callers pass their tenant; an empty one means all. Loop
+// thread only; the plain functions: any thread.
 #pragma once
 
 #include "weir/base/ids.hpp"

@@ -126,8 +126,8 @@ struct Rules {
 // ones are always refused, loopback unless allowed. A host name is judged when it is resolved, not here.
 std::vector<json::Problem> rule_problems(const Config& config, const Rules& rules);
 
-// The same for an address that belongs to a camera and stands outside of its configuration: what is wrong with its form,
-// and with its host; "" where nothing is. And how it is shown to those who must not see credentials.
+// The same for an address that belongs to a camera and stands outside of its configuration: what is wrong with its
+// form, and with its host; "" where nothing is. And how it is shown to those who must not see credentials.
 std::string snapshot_url_problem(const Secret& url);
 std::string host_problem(const Secret& url, const Rules& rules);
 std::string shown_url(const Secret& url);
