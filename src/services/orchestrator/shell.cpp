@@ -14,7 +14,16 @@ using stream::Role;
 using stream::StreamId;
 
 namespace {
+// A memory holds ages as of the moment of telling, so what has not changed is told again now and then.
+constexpr Duration kToldAgain = 60s;
+
 SubjectId subject(const StreamId& id) { return SubjectId::trusted(id.str()); }
+
+// Both are looked at as of one moment: the ages in memories of two moments always differ.
+bool says_the_same(const stream::State& a, const stream::State& b, Instant now, WallTime wall) {
+  return stream::remember(a, now) == stream::remember(b, now) &&
+         stream::write_view(a, now, wall) == stream::write_view(b, now, wall);
+}
 }  // namespace
 
 Shell::Shell(asio::io_context& loop, OrchestratorPorts reached, net::Metrics& metrics, OrchestratorSettings given)
@@ -210,9 +219,10 @@ StreamTold Shell::word_of(const Stream& stream) const {
 
 void Shell::tell_if_changed(Stream& stream) {
   if (stream.telling || stream.state.lease.holding != stream::Holding::held) return;
-  stream::Memory memory = stream::remember(stream.state, ports.clock.now());
-  if (stream.told == memory) return;
-  stream.told = std::move(memory);
+  Instant now = ports.clock.now();
+  bool lately = stream.told && now < stream.told->at + kToldAgain;
+  if (lately && says_the_same(stream.told->state, stream.state, now, ports.clock.wall())) return;
+  stream.told = Told{stream.state, now};
   stream.telling = true;
   spawn(tell(stream.state.id), "a word about a stream");
 }

@@ -12,6 +12,12 @@
 
 namespace weir::orchestrator {
 
+// What the plane knows of a stream: its state when it was told last.
+struct Told {
+  stream::State state;
+  Instant at{};
+};
+
 // One stream: the machine's state, and the handles of what it started.
 struct Stream {
   stream::State state;
@@ -19,7 +25,7 @@ struct Stream {
   std::shared_ptr<Kept> worker, forwarder;  // none where no process is known; shared with calls that are under way
   bool loading = true;                      // its record is being read: events wait
   std::deque<stream::Event> waiting = {};
-  std::optional<stream::Memory> told = {};  // what the plane knows
+  std::optional<Told> told = {};
   bool telling = false;
 
   // Long idle, and nothing of it under way. A stream that comes back is read again.
