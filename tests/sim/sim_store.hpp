@@ -4,6 +4,7 @@
 
 #include "fake_store.hpp"
 #include "planted.hpp"
+#include "timeline.hpp"
 
 #include "weir/sqlite/core.hpp"
 
@@ -12,8 +13,6 @@
 #include <vector>
 
 namespace weir::sim {
-
-using TrueTime = std::int64_t;  // microseconds since the world began; no simulated part can read it
 
 class SimStore {
  public:
