@@ -30,7 +30,7 @@ struct OrchestratorPorts {
 struct OrchestratorSettings {
   lease::Owner owner;
   lease::Home home;
-  lease::HolderPolicy lease{.ttl = 30s};
+  lease::HolderPolicy lease{.ttl = 30s, .kind = lease::Kind::stream};
   stream::Policy policy = {};
   Duration look_every = 3s;
   bool destination_in_query = false;
