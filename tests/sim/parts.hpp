@@ -100,6 +100,8 @@ struct Node : HostClock, Wire {
   std::map<std::string, CameraId> crash_records;  // by their file
 };
 
+class StreamWorld;
+
 class World : private Timeline {
  public:
   World(const World&) = delete;
@@ -273,6 +275,7 @@ class World : private Timeline {
   std::vector<TrueTime> captured_;  // by event
   std::vector<std::unique_ptr<Node>> nodes_;
   runner::Policy policy_;
+  std::unique_ptr<StreamWorld> streams_;  // not in every world
 };
 
 }  // namespace weir::sim

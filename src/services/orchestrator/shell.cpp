@@ -96,7 +96,7 @@ void Shell::step(Stream& stream, const stream::Event& event) {
     stream.state.publisher.source.query = ready->source.query;
     settings_changed(stream);
   }
-  stream::Draw draw{random_unit(), random_hex(8)};
+  stream::Draw draw{settings.draw(), random_hex(8)};
   auto [next, actions] = stream::step(std::move(stream.state), event, ports.clock.now(), settings.policy, draw);
   stream.state = std::move(next);
   for (const stream::Action& action : actions) perform(stream, action);

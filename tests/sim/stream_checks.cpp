@@ -1,0 +1,77 @@
+#include "stream_checks.hpp"
+
+#include <fmt/format.h>
+
+namespace weir::sim {
+
+using lease::Version;
+
+namespace {
+
+constexpr TrueTime kRounding = 10;  // of a deadline that was computed by one clock and is looked at by another
+
+// Worker and forwarder share the stream's versions, and are not taken for one another.
+SubjectId speaker(const Sender& child) {
+  bool worker = child.role == stream::Role::worker;
+  return SubjectId::trusted(fmt::format("{}.{}", child.stream, worker ? "worker" : "forwarder"));
+}
+
+}  // namespace
+
+// ---- what the checks assume about deadlines ----
+
+TrueTime StreamChecks::right_until(const Sender& child) const {
+  auto known = rights_.find({child.stream, child.version});
+  return known == rights_.end() ? -1 : known->second + kRounding;
+}
+
+bool StreamChecks::may_open(TrueTime now, const Sender& child) const { return now <= right_until(child); }
+
+// A connection that stands does not outlive the right either.
+bool StreamChecks::may_send(TrueTime now, const Sender& child) const { return may_open(now, child); }
+
+// ---- what happens ----
+
+void StreamChecks::heard(const SubjectId& stream, const lease::Owner& owner, Version version, TrueTime until) {
+  TrueTime& right = rights_[{stream, version}];
+  right = std::max(right, until);
+  checks_.believes(stream, owner, version, until);
+}
+
+void StreamChecks::revoked(const SubjectId& stream, Version above) { revoked_[stream] = above; }
+
+void StreamChecks::extends(TrueTime now, const HeardRights& heard, const Sender& child, Instant until) {
+  auto known = heard.find({child.stream, child.version});
+  if (known == heard.end())
+    checks_.fail(now, fmt::format("{}: child {} is given version {:x} by an orchestrator to which the store never "
+                                  "said it", speaker(child), child.process, child.version.n));
+  else if (until > known->second)
+    checks_.fail(now, fmt::format("{}: child {} is extended {} us past what its orchestrator heard of version {:x}",
+                                  speaker(child), child.process, (until - known->second).count(), child.version.n));
+}
+
+void StreamChecks::told(TrueTime now, const Sender& child) {
+  checks_.used(now, speaker(child), child.version, child.process);
+  if (auto sender = open_.find(child.process); sender != open_.end()) sender->second.version = child.version;
+}
+
+void StreamChecks::opened(TrueTime now, const Sender& child) {
+  if (!may_open(now, child))
+    checks_.fail(now, fmt::format("{}: child {} connects {} us after its right had ended", speaker(child),
+                                  child.process, now - right_until(child)));
+  for (const auto& [process, other] : open_) {
+    if (process == child.process || other.stream != child.stream || other.role != child.role) continue;
+    if (may_send(now, other) && std::min(child.version, other.version) >= revoked_[child.stream])
+      checks_.fail(now, fmt::format("{}: child {} connects under version {:x} while child {} sends under {:x}",
+                                    speaker(child), child.process, child.version.n, process, other.version.n));
+  }
+  open_[child.process] = child;
+}
+
+void StreamChecks::sent(TrueTime now, const Sender& child) {
+  if (!may_send(now, child))
+    checks_.fail(now, fmt::format("{}: child {} sends {} us after its right had ended", speaker(child), child.process,
+                                  now - right_until(child)));
+}
+
+}  // namespace weir::sim
