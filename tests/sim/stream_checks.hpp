@@ -23,12 +23,11 @@ using HeardRights = std::map<std::pair<SubjectId, lease::Version>, Instant>;
 
 class StreamChecks {
  public:
-  explicit StreamChecks(Checks& checks) : checks_(checks) {}
+  StreamChecks(Checks& checks, SimStore& store) : checks_(checks), store_(store) {}
 
   // An orchestrator heard a yes: its right to the stream really ends then.
   void heard(const SubjectId& stream, const lease::Owner& owner, lease::Version version, TrueTime until);
-  // An operator took the stream from whoever had it: `above` is its version since then. Whoever was sending may not
-  // have heard of it yet.
+  // An operator took the stream from whoever had it: `above` is its version since then.
   void revoked(const SubjectId& stream, lease::Version above);
   // An orchestrator starts or extends a child: with nothing but what the store has said to this very process.
   void extends(TrueTime now, const HeardRights& heard, const Sender& child, Instant until);
@@ -43,8 +42,10 @@ class StreamChecks {
   bool may_open(TrueTime now, const Sender& child) const;
   bool may_send(TrueTime now, const Sender& child) const;
   TrueTime right_until(const Sender& child) const;
+  bool withdrawn(const Sender& child) const;
 
   Checks& checks_;
+  SimStore& store_;
   std::map<std::pair<SubjectId, lease::Version>, TrueTime> rights_;
   std::map<SubjectId, lease::Version> revoked_;  // versions below this one were taken from their owners
   std::map<int, Sender> open_;                   // by process

@@ -26,7 +26,7 @@ bool StreamWorld::exists(const Options& options) {
 StreamWorld::StreamWorld(const Options& options, Surroundings around)
     : options_(options), time_(around.time), store_(around.store), all_checks_(around.checks),
       troubles_(around.troubles), rng_(options.seed ^ (kOwnDraws << 40)), faults_(rng_),
-      network_(time_, rng_, faults_, troubles_, std::move(around.served)), checks_(all_checks_) {
+      network_(time_, rng_, faults_, troubles_, std::move(around.served)), checks_(all_checks_, store_) {
   if (is_planted(Planted::two_continue_a_boot)) faults_.copies = true;
   if (is_planted(Planted::extended_from_memory)) faults_.kills = true;
   lease_.ttl = std::array{6s, 6s, 12s, 30s}[static_cast<size_t>(rng_.below(4))];
