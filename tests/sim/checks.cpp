@@ -52,9 +52,13 @@ void Checks::stopped(TrueTime now, const CameraId& camera, Version version) {
 void Checks::emitted(TrueTime now, const CameraId& camera, Version version, int process, TrueTime right_until) {
   if (now > right_until)
     fail(now, fmt::format("{}: process {} spoke {} us after its right had ended", camera, process, now - right_until));
-  auto [user, first] = emitter_.try_emplace({camera, version}, process);
+  used(now, camera, version, process);
+}
+
+void Checks::used(TrueTime now, const SubjectId& subject, Version version, int process) {
+  auto [user, first] = emitter_.try_emplace({subject, version}, process);
   if (!first && user->second != process)
-    fail(now, fmt::format("{}: version {:x} was used by processes {} and {}", camera, version.n, user->second, process));
+    fail(now, fmt::format("{}: version {:x} was used by processes {} and {}", subject, version.n, user->second, process));
 }
 
 void Checks::accepted(TrueTime now, const CameraId& camera, Version version, TrueTime captured) {

@@ -31,6 +31,8 @@ class Checks {
   bool believed(const CameraId& camera, lease::Version version) const;
   // A holder gave up a camera without being told to: the store must have moved on.
   void stopped(TrueTime now, const CameraId& camera, lease::Version version);
+  // A process was given a version, which is nobody else's from now on.
+  void used(TrueTime now, const SubjectId& subject, lease::Version version, int process);
   // A process stamped a version on an event at `now`; `right_until` is when its right really ended.
   void emitted(TrueTime now, const CameraId& camera, lease::Version version, int process, TrueTime right_until);
   // The sink accepted an event.

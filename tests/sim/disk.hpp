@@ -16,6 +16,7 @@ class Disk {
   Disk(const Disk&) = delete;
   // One process's access to the disk; when it is destroyed, the locks that the process holds go with it.
   std::unique_ptr<Spool> spool() const;
+  const std::string& folder() const { return folder_; }
 
  private:
   std::string folder_;

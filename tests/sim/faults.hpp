@@ -1,12 +1,12 @@
 // Faults: what may go wrong in one seed. Each kind is in about half of the seeds, so that some runs see only one.
 #pragma once
 
-#include "rng.hpp"
+#include "network.hpp"
 
 namespace weir::sim {
 
-struct Faults {
-  bool loss, delay, duplication, cuts, kills, worker_kills, pauses, clock_rates;
+struct Faults : NetworkFaults {
+  bool cuts, kills, worker_kills, pauses, clock_rates;
   bool store_stalls, store_outages, store_steps, failovers, unauthorized, late_bytes, blocking;
   bool unreachable, revocations, drains, rollouts, twin_runner, poison, disabled, host_steps;
   bool store_only;

@@ -75,7 +75,7 @@ std::unique_ptr<WorkerHost> World::host_for(Node& node, const ManagerPtr& m) {
 void World::check_paid(const ManagerPtr& m, const CameraId& camera) {
   const lease::HolderState* holder = m->brain().holder(camera);
   if (holder != nullptr && !paid_.contains({camera, holder->grant}))
-    checks_->fail(now_, fmt::format("{}: dialled without a token for grant {:x}", camera, holder->grant.n));
+    checks_->fail(now(), fmt::format("{}: dialled without a token for grant {:x}", camera, holder->grant.n));
 }
 
 World::WorkerPtr World::start_worker(Node& node, const ManagerPtr& m, const link::ShardConfig& shard) {

@@ -2,6 +2,7 @@
 //
 //   sim --seeds 5000 --seconds 240        seeds 1 … 5000
 //   sim --seed 4711 --trace               one seed, with everything that happens in it
+//   sim --streams --seeds 1000            worlds that all have published streams, as some have otherwise
 //   sim --planted                         every planted fault must be caught
 //   sim --replay-check 50                 the same seed gives the same world twice
 #include "world.hpp"
@@ -25,13 +26,14 @@ struct Arguments {
   std::uint64_t seed = 0, first = 1, seeds = 1000;
   double seconds = 240;
   int threads = 1, replay_check = 0;
-  bool trace = false, planted_all = false, sqlite = false;
+  bool trace = false, planted_all = false, sqlite = false, streams = false;
   Planted planted = Planted::none;
 };
 
 std::string replay_line(const Options& options) {
   std::string line = fmt::format("sim --seed {}", options.seed);
   if (options.sqlite) line += " --store sqlite";
+  if (options.streams) line += " --streams";
   for (const auto& [fault, name] : kPlanted)
     if (fault == options.planted) line += fmt::format(" --plant {}", name);
   return line + " --trace";
@@ -52,7 +54,7 @@ int run_seeds(const Arguments& args) {
     for (;;) {
       std::uint64_t seed = next++;
       if (seed >= args.first + args.seeds || failed || boot_now() > deadline) return;
-      Options options{seed, args.planted, args.sqlite};
+      Options options{.seed = seed, .planted = args.planted, .sqlite = args.sqlite, .streams = args.streams};
       Outcome outcome = run(options);
       ++done;
       events += outcome.events;
@@ -88,22 +90,22 @@ int check_planted(const Arguments& args) {
   return missed == 0 ? 0 : 1;
 }
 
-int check_replay(int seeds) {
-  for (int seed = 1; seed <= seeds; ++seed) {
-    Options options{static_cast<std::uint64_t>(seed)};
+int check_replay(const Arguments& args) {
+  for (int seed = 1; seed <= args.replay_check; ++seed) {
+    Options options{.seed = static_cast<std::uint64_t>(seed), .sqlite = args.sqlite, .streams = args.streams};
     Outcome one = run(options), two = run(options);
     if (one.hash != two.hash || one.events != two.events) {
       fmt::print("seed {} went differently the second time: {:x} and {:x}\n", seed, one.hash, two.hash);
       return 1;
     }
   }
-  fmt::print("{} seeds went the same way twice\n", seeds);
+  fmt::print("{} seeds went the same way twice\n", args.replay_check);
   return 0;
 }
 
 [[noreturn]] void usage() {
   fmt::print(stderr, "usage: sim [--seed N] [--first N] [--seeds N] [--seconds S] [--threads N] [--trace] [--plant NAME]\n"
-                     "           [--planted] [--replay-check N] [--store fake|sqlite]\n");
+                     "           [--planted] [--replay-check N] [--store fake|sqlite] [--streams]\n");
   std::exit(2);
 }
 
@@ -122,6 +124,7 @@ Arguments parse(int argc, char** argv) {
     else if (flag == "--threads") args.threads = std::atoi(value());
     else if (flag == "--replay-check") args.replay_check = std::atoi(value());
     else if (flag == "--trace") args.trace = true;
+    else if (flag == "--streams") args.streams = true;
     else if (flag == "--planted") args.planted_all = true;
     else if (flag == "--store") args.sqlite = std::string_view(value()) == "sqlite";
     else if (flag == "--plant") {
@@ -140,9 +143,9 @@ int main(int argc, char** argv) {
   Arguments args = parse(argc, argv);
   log::set_level(log::Level::off);
   if (args.planted_all) return check_planted(args);
-  if (args.replay_check > 0) return check_replay(args.replay_check);
+  if (args.replay_check > 0) return check_replay(args);
   if (args.seed == 0) return run_seeds(args);
-  Options options{args.seed, args.planted, args.sqlite, args.trace};
+  Options options{args.seed, args.planted, args.sqlite, args.trace, args.streams};
   Outcome outcome = run(options);
   if (outcome.violation) report(options, *outcome.violation);
   fmt::print("seed {}: {} events, hash {:x}, at rest after {:.1f} s\n", args.seed, outcome.events, outcome.hash, outcome.rest);

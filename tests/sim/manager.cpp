@@ -43,7 +43,7 @@ WorldClock::World World::clock_of(Node& node, const ManagerPtr& m) {
   clock.now = [this, &node] { return local(node); };
   clock.wall = [this, &node] { return wall(node); };
   clock.ring_at = [this, &node, weak = std::weak_ptr(m)](Instant when, const std::weak_ptr<Bell>& bell) {
-    at(std::max(now_, true_time(node, when) + 1), [this, &node, weak, bell] {
+    at(std::max(now(), true_time(node, when) + 1), [this, &node, weak, bell] {
       auto there = weak.lock();
       if (!there || bell.expired()) return;
       think(node, there, [bell] {
@@ -73,7 +73,7 @@ void World::observe(Node& node, const ManagerPtr& m, const runner::Note& note) {
   trace("node {} {} {} {}", node.index, note.event, note.camera, note.text);
   if (note.event != "camera.lost" || !m) return;
   const lease::HolderState* holder = m->brain().holder(note.camera);  // none where it is not wanted any more either
-  if (holder != nullptr) checks_->stopped(now_, note.camera, holder->version);
+  if (holder != nullptr) checks_->stopped(now(), note.camera, holder->version);
 }
 
 // ---- the control plane ----
@@ -185,9 +185,9 @@ DesiredCameras World::wanted() {
 Result<BudgetAnswer> World::consume(const CameraId& camera, Version grant) {
   store_->tick();
   bool granted = store_->consume(site_, camera, grant);
-  checks_->tokens(now_, store_->tokens(site_), kBucketCapacity);
+  checks_->tokens(now(), store_->tokens(site_), kBucketCapacity);
   if (granted && paid_.emplace(camera, grant).second)
-    checks_->dialled(now_, static_cast<int>(paid_.size()), kBucketCapacity, kBucketRefill);
+    checks_->dialled(now(), static_cast<int>(paid_.size()), kBucketCapacity, kBucketRefill);
   return BudgetAnswer{.granted = granted, .retry_after = 1s};
 }
 
@@ -199,7 +199,7 @@ void World::apply(Node& node, const ManagerPtr& m, const Batch& batch, const Don
     const lease::HolderState* holder = m->brain().holder(each.subject);
     ids.push_back(holder != nullptr && holder->open ? holder->open->id : 0);
   }
-  TrueTime asked = now_;
+  TrueTime asked = now();
   auto work = [=, this, &node]() -> Reply {
     Answers answers = serve_leases(batch);
     return [=, this, &node] {
@@ -222,7 +222,7 @@ World::Answers World::serve_leases(const Batch& batch) {
     trace("store: {} {} {} -> {} version {:x}", batch.owner.runner, batch.owner.boot, answer.subject,
           std::string(json::write_value(answer.outcome).as_string()), answer.version.n);
     note(static_cast<std::uint64_t>(answer.outcome) + static_cast<std::uint64_t>(answer.version.n) * 31);
-    checks_->answered(now_, batch, answer);
+    checks_->answered(now(), batch, answer);
     // Whoever lost it had trouble, or shares its runner_id with somebody, or asked too late since the store came back.
     if (answer.stolen) {
       bool troubled = faults_.twin_runner || options_.planted == Planted::duplicate_boot || store_unsteady();
@@ -231,7 +231,7 @@ World::Answers World::serve_leases(const Batch& batch) {
                     (recent(other->trouble) || other->down || before[i].owner != other->manager->owner);
       // A copy of its question that came late was granted, long after the first had been refused and heard.
       troubled |= faults_.duplication && !checks_->believed(answer.subject, before[i].version);
-      checks_->taken_over(now_, answer.subject, troubled);
+      checks_->taken_over(now(), answer.subject, troubled);
       ++taken_over_;
     }
     if (answer.outcome == lease::Outcome::released) announce(answer.subject, true, batch.owner.runner, answer.version);
@@ -242,7 +242,7 @@ World::Answers World::serve_leases(const Batch& batch) {
 
 // Says nothing about any lease.
 Result<World::Answers> World::refused(Node& node, const ManagerPtr& m, const Batch& batch) {
-  if (options_.planted != Planted::unauthorized_is_lost || now_ >= node.unauthorized_until + kSecond) return refusal();
+  if (options_.planted != Planted::unauthorized_is_lost || now() >= node.unauthorized_until + kSecond) return refusal();
   Answers invented;
   for (const lease::Ask& each : batch.asks) {
     const lease::HolderState* holder = m->brain().holder(each.subject);
@@ -301,7 +301,7 @@ void World::announce(const CameraId& camera, bool free, const RunnerId& by, Vers
   for (auto& node : nodes_) {
     if (node->down || !node->manager || lost(*node)) continue;
     in(latency(), [this, n = node.get(), m = node->manager, event] {
-      if (now_ < n->cut_in_until) return;
+      if (now() < n->cut_in_until) return;
       think(*n, m, [m, event] {
         if (m->feed) m->feed(event);
       });

@@ -5,6 +5,7 @@
 
 #include "disk.hpp"
 #include "faults.hpp"
+#include "network.hpp"
 #include "voice.hpp"
 #include "world.hpp"
 
@@ -21,17 +22,7 @@ using lease::Batch;
 using lease::Operation;
 using lease::Version;
 
-inline constexpr TrueTime kSecond = 1'000'000;
-inline constexpr TrueTime kForever = INT64_MAX / 4;
 inline constexpr double kBucketCapacity = 4, kBucketRefill = 60;
-inline constexpr Duration kHarmless = 450ms;  // a delay of either way that must not cost anybody a lease
-
-// A process that can be stopped: what reaches it meanwhile waits, as in a socket's buffer.
-struct Process {
-  bool alive = true;
-  bool paused = false;
-  std::vector<std::function<void()>> waiting;
-};
 
 // A camera in a worker: connected or not, with the right to speak or without.
 struct Seat {
@@ -96,87 +87,36 @@ struct Manager : Process {
   const runner::Brain& brain() const { return mind->manager.brain(); }
 };
 
-struct Node {
+struct Node : HostClock, Wire {
   int index = 0;
   RunnerId runner;
-  double rate = 1.0;
-  Duration offset{}, wall_step{};
+  Duration wall_step{};
   Disk disk;
   std::unique_ptr<Spool> look;    // at the disk, by nobody who writes
   std::shared_ptr<Manager> manager;
   std::vector<bool> reaches;
-  TrueTime cut_out_until = 0, cut_in_until = 0, unauthorized_until = 0;
-  TrueTime trouble = -kForever;   // the last time when something was wrong with this node or its messages
   bool down = false;
   RunnerFlags flags;
   std::map<std::string, CameraId> crash_records;  // by their file
-
-  // A shorter trouble does not end a longer one.
-  void in_trouble_until(TrueTime when) { trouble = std::max(trouble, when); }
 };
 
-class World {
+class StreamWorld;
+
+class World : private Timeline {
  public:
   World(const World&) = delete;
-  explicit World(const Options& options)
-      : options_(options), rng_(options.seed), faults_(rng_) {
-    if (options.planted == Planted::never_lets_go) faults_.unreachable = true;
-    if (options.sqlite) faults_.failovers = false;
-    store_rate_ = faults_.clock_rates ? 0.95 + 0.1 * rng_.unit() : 1.0;
-    SimStoreConfig config;
-    int cameras = 2 + rng_.below(4);
-    for (int n = 0; n < cameras; ++n) cameras_.push_back(CameraId::trusted(fmt::format("c{}", n)));
-    config.cameras = cameras_;
-    config.site = site_;
-    config.bucket_capacity = kBucketCapacity;
-    config.bucket_refill_per_min = kBucketRefill;
-    config.planted = options.planted;
-    auto clock = [this] { return store_clock(); };
-    store_ = options.sqlite ? make_sqlite_store(clock, config) : make_fake_store(clock, config);
-    checks_ = std::make_unique<Checks>(*store_);
-    policy_.spare = rng_.chance(0.5);
-    policy_.shard_size = 1 + rng_.below(4);
-    policy_.workers_max = 8;
-    policy_.poll = 3s;
-    policy_.rollout = rng_.chance(0.3) ? rollout::Mode::bluegreen : rollout::Mode::live;
-    policy_.rollout_times.ready_within = 8s;
-    policy_.silence_limit = 20s;
-    policy_.crashes.backoff = {.first = 200ms, .cap = 5s};
-    policy_.crashes.most = 1000;  // the world crashes workers far more often than a window allows
-    policy_.drain_batch = 2;
-    make_nodes();
-  }
-
-  // Work that waits for a process that never went on keeps that process alive: the circle is cut here.
-  ~World() {
-    for (auto& node : nodes_)
-      if (node->manager) die(*node->manager);
-    for (auto& each : paused_)
-      if (auto process = each.lock()) process->waiting.clear();
-  }
+  explicit World(const Options& options);
+  ~World();
 
   Outcome run();
 
  private:
   // ---- time ----
-  void at(TrueTime when, std::function<void()> what) { queue_.push({std::max(when, now_), ++sequence_, std::move(what)}); }
-  void in(Duration delay, std::function<void()> what) { at(now_ + delay.count(), std::move(what)); }
-  Instant local(const Node& n) const {
-    return Instant(n.offset + Duration(static_cast<Duration::rep>(static_cast<double>(now_) * n.rate)));
-  }
-  TrueTime true_time(const Node& n, Instant when) const {
-    return static_cast<TrueTime>(static_cast<double>((when.time_since_epoch() - n.offset).count()) / n.rate);
-  }
   // The wall clock of the host, which a person may set.
   WallTime wall(const Node& n) const { return WallTime(local(n).time_since_epoch() + n.wall_step); }
   WallTime store_clock() const {
     return WallTime(std::chrono::hours(24 * 20000) + store_step_ +
-                    Duration(static_cast<Duration::rep>(static_cast<double>(now_) * store_rate_)));
-  }
-  void note(std::uint64_t what) { hash_ = (hash_ ^ (what + static_cast<std::uint64_t>(now_))) * 0x100000001B3ull; }
-  template <class... T>
-  void trace(fmt::format_string<T...> text, T&&... values) {
-    if (options_.trace) fmt::print("{:10.6f} {}\n", static_cast<double>(now_) / 1e6, fmt::format(text, std::forward<T>(values)...));
+                    Duration(static_cast<Duration::rep>(static_cast<double>(now()) * store_rate_)));
   }
 
   // ---- set-up and faults ----
@@ -187,34 +127,21 @@ class World {
   void kill_runner(Node& node, bool last_will);
   static void die(Manager& manager);
   void kill_worker(Node& node);
-  void pause(const std::shared_ptr<Process>& process, Duration how_long);
   void heal();
 
-  // Runs `what` in the process, or when it goes on again.
-  void deliver(const std::shared_ptr<Process>& to, std::function<void()> what) {
-    if (!to->alive) return;
-    if (to->paused) to->waiting.push_back(std::move(what));
-    else what();
-  }
-
   // ---- network ----
-  bool faulty() const { return now_ < faults_end_; }
-  Duration latency() {
-    if (faulty() && faults_.delay && rng_.chance(0.1)) return rng_.between(50ms, 3s);
-    return rng_.between(1ms, 40ms);
+  using Reply = Network::Reply;
+  bool faulty() const { return network_.faulty(); }
+  Duration latency() { return network_.latency(); }
+  bool lost(Node& node) { return network_.lost(node); }
+  bool fails() { return network_.fails(); }
+  // A request to a control plane.
+  void request(Node& node, const std::shared_ptr<Process>& from, std::function<Reply()> serve, Reply refused) {
+    network_.request(node, from, std::move(serve), std::move(refused));
   }
-  bool lost(Node& node) {
-    if (!faulty() || !faults_.loss || !rng_.chance(0.08)) return false;
-    node.in_trouble_until(now_);
-    return true;
+  void remember_commits() {
+    if (faults_.failovers && faulty()) store_->remember(now());
   }
-  // A message between the processes of a host, which do not answer for a moment or have no descriptor left.
-  bool fails() { return faulty() && faults_.loss && rng_.chance(0.03); }
-  // A request to a control plane; `serve` runs where the store is and returns what the reply shall do.
-  using Reply = std::function<void()>;
-  void request(Node& node, const std::shared_ptr<Process>& from, std::function<Reply()> serve, Reply refused);
-  void serve(Node& node, const std::shared_ptr<Process>& from, const std::function<Reply()>& serve, const Reply& refused,
-             TrueTime arrived);
 
   // ---- the manager ----
   using ManagerPtr = std::shared_ptr<Manager>;
@@ -311,37 +238,27 @@ class World {
   // Within the last 20 s that the store was there: while it is away, lease time stands still.
   bool recent(TrueTime when) const {
     TrueTime away = 0;
-    for (auto [from, to] : away_)
-      away += std::max<TrueTime>(0, std::min(to, now_) - std::max(from, when));
-    return now_ - when - away < 20 * kSecond;
+    for (auto [from, to] : troubles_.away)
+      away += std::max<TrueTime>(0, std::min(to, now()) - std::max(from, when));
+    return now() - when - away < 20 * kSecond;
   }
   // Only one hold a minute: a store that comes and goes more often lets leases run out.
   bool store_unsteady() const {
-    return std::ranges::count_if(away_, [&](const auto& span) { return span.second > now_ - 70 * kSecond; }) > 1;
+    auto lately = [&](const auto& span) { return span.second > now() - 70 * kSecond; };
+    return std::ranges::count_if(troubles_.away, lately) > 1;
   }
-
-  struct Scheduled {
-    TrueTime when;
-    std::uint64_t order;
-    std::function<void()> what;
-    bool operator<(const Scheduled& other) const {
-      return when != other.when ? when > other.when : order > other.order;
-    }
-  };
 
   const Options options_;
   Rng rng_;
   Faults faults_;
-  TrueTime now_ = 0;
-  TrueTime faults_end_ = 0;
-  std::uint64_t sequence_ = 0, hash_ = 0xCBF29CE484222325ull, events_ = 0;
+  Troubles troubles_;
+  Network network_{*this, rng_, faults_, troubles_, [this] { remember_commits(); }};
   int processes_ = 0, boots_ = 0, configuration_ = 0, lives_ = 0;
   std::set<std::pair<CameraId, Version>> paid_;   // first connections
   std::set<lease::Owner> registered_;
   std::map<CameraId, Version> expiry_announced_;
   std::map<CameraId, int> crashes_;               // of workers, as the store counts them
   std::set<CameraId> unwanted_;                   // disabled by somebody
-  std::priority_queue<Scheduled> queue_;
 
   std::vector<CameraId> cameras_;
   const SiteId site_ = SiteId::trusted("s");
@@ -349,8 +266,6 @@ class World {
   std::unique_ptr<Checks> checks_;
   double store_rate_ = 1.0;
   Duration store_step_{};
-  TrueTime store_down_until_ = 0, store_stalled_until_ = 0;
-  std::vector<std::pair<TrueTime, TrueTime>> away_;  // when the store was not there
   std::map<int, Version> highest_seen_;           // planted: the fence that remembers only the highest
   std::set<std::uint64_t> accepted_;
   std::set<std::uint64_t> owed_;    // events that were seen by somebody with the right to say so
@@ -359,8 +274,8 @@ class World {
   std::uint64_t gone_ = 0;          // events that were dropped and counted, or died with their process
   std::vector<TrueTime> captured_;  // by event
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::vector<std::weak_ptr<Process>> paused_;
   runner::Policy policy_;
+  std::unique_ptr<StreamWorld> streams_;  // not in every world
 };
 
 }  // namespace weir::sim

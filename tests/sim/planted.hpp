@@ -29,13 +29,18 @@ enum class Planted {
   bucket_refills_twice,
   dial_before_token,
   confirm_before_commit,
+  two_continue_a_boot,
+  extended_from_memory,
+  unknown_version_is_used,
+  leash_from_arrival,
+  hooks_alone,
 };
 
 struct PlantedName {
   Planted fault;
   std::string_view name;
 };
-inline constexpr std::array<PlantedName, 20> kPlanted = {{
+inline constexpr std::array<PlantedName, 25> kPlanted = {{
     {Planted::no_compare_and_set, "no_compare_and_set"},
     {Planted::stamp_after_reply, "stamp_after_reply"},
     {Planted::no_check_after_wait, "no_check_after_wait"},
@@ -56,6 +61,15 @@ inline constexpr std::array<PlantedName, 20> kPlanted = {{
     {Planted::bucket_refills_twice, "bucket_refills_twice"},
     {Planted::dial_before_token, "dial_before_token"},
     {Planted::confirm_before_commit, "confirm_before_commit"},
+    {Planted::two_continue_a_boot, "two_continue_a_boot"},
+    {Planted::extended_from_memory, "extended_from_memory"},
+    {Planted::unknown_version_is_used, "unknown_version_is_used"},
+    {Planted::leash_from_arrival, "leash_from_arrival"},
+    {Planted::hooks_alone, "hooks_alone"},
 }};
+// Those that concern published streams: planted, they are in every world; the others are planted where no stream is.
+inline constexpr std::array<Planted, 5> kPlantedInStreams = {
+    Planted::two_continue_a_boot, Planted::extended_from_memory, Planted::unknown_version_is_used,
+    Planted::leash_from_arrival, Planted::hooks_alone};
 
 }  // namespace weir::sim

@@ -1,5 +1,8 @@
 #include "sim_store.hpp"
 
+#include "adapters/sqlite/streams.hpp"
+#include "run.hpp"
+
 #include <deque>
 
 namespace weir::sim {
@@ -12,7 +15,7 @@ using lease::Outcome;
 
 namespace {
 
-const TenantId kTenant = TenantId::trusted("t");
+constexpr int kStreamsMax = 100;
 
 class FakeSimStore final : public SimStore {
  public:
@@ -29,7 +32,9 @@ class FakeSimStore final : public SimStore {
     auto& leases = store_.rows().leases;
     std::map<CameraId, LeaseRow> before;
     for (auto& ask : mutated.asks) {
-      LeaseRow& row = leases.at(ask.subject);
+      auto known = leases.find(ask.subject);
+      if (known == leases.end()) continue;  // a stream that nobody has asked for yet
+      LeaseRow& row = known->second;
       before.emplace(ask.subject, row);
       if (planted_ == Planted::no_compare_and_set && batch.operation == Operation::renew && !row.released) {
         ask.version = row.version;
@@ -45,7 +50,7 @@ class FakeSimStore final : public SimStore {
     if (planted_ == Planted::replay_does_not_renew)
       for (const Answer& answer : answers) {
         LeaseRow& row = leases.at(answer.subject);
-        const LeaseRow& old = before.at(answer.subject);
+        const LeaseRow& old = before[answer.subject];
         bool replay = (answer.outcome == Outcome::granted || answer.outcome == Outcome::rotated) && row.version == old.version;
         if (replay) row.expires = old.expires;
       }
@@ -73,9 +78,15 @@ class FakeSimStore final : public SimStore {
   void revoke(const CameraId& camera) override { (void)store_.revoke_now(camera); }
   void register_boot(const lease::Owner& owner) override { store_.rows().boots[owner] = {"will", false}; }
   void heartbeat(const RunnerId& runner) override { store_.heartbeat_now(runner, 100); }
-  LeaseRow row(const CameraId& camera) override { return store_.rows().leases.at(camera); }
+  LeaseRow row(const SubjectId& subject) override {
+    auto known = store_.rows().leases.find(subject);
+    return known == store_.rows().leases.end() ? LeaseRow{subject} : known->second;
+  }
   const lease::StoreState& state() override { return store_.rows().state; }
   double tokens(const SiteId& site) override { return store_.rows().sites.at(site).budget.tokens; }
+  Result<Nothing> tell(const StreamTold& told) override { return test::run(io_, store_.tell_stream(told)); }
+  Result<StreamRecord> record(const SubjectId& id) override { return test::run(io_, store_.show_stream(id, {})); }
+  std::vector<StreamRecord> records() override { return *test::run(io_, store_.list_streams({}, {}, kStreamsMax)); }
 
   bool can_fail_over() const override { return true; }
   void remember(TrueTime now) override {
@@ -95,12 +106,14 @@ class FakeSimStore final : public SimStore {
   const Planted planted_;
   const std::function<WallTime()> clock_;
   test::FakeStore store_;
+  boost::asio::io_context io_{1};  // on which the store's own coroutines run, each to its end
   std::deque<std::pair<TrueTime, test::FakeRows>> history_;
 };
 
 class SqliteSimStore final : public SimStore {
  public:
-  SqliteSimStore(std::function<WallTime()> clock, const SimStoreConfig& config) : core_(":memory:", {}, std::move(clock)) {
+  SqliteSimStore(std::function<WallTime()> clock, const SimStoreConfig& config)
+      : clock_(clock), core_(":memory:", {}, std::move(clock)) {
     in([&] {
       (void)core_.add_tenant({kTenant, ""});
       (void)core_.add_site({config.site, kTenant, "",
@@ -145,10 +158,22 @@ class SqliteSimStore final : public SimStore {
   void heartbeat(const RunnerId& runner) override {
     in([&] { (void)core_.heartbeat(runner, {}, {}, 0); });
   }
-  LeaseRow row(const CameraId& camera) override { return core_.reader().show(camera, {}, {}, {})->row; }
+  LeaseRow row(const SubjectId& subject) override {
+    auto known = core_.reader().show(subject, {}, {}, {});
+    return known ? known->row : LeaseRow{subject};
+  }
   const lease::StoreState& state() override { return core_.state(); }
   double tokens(const SiteId& site) override {
     return core_.reader().show_site(site, {}, core_.state().lease_now)->budget.tokens;
+  }
+  Result<Nothing> tell(const StreamTold& told) override {
+    std::optional<Result<Nothing>> answer;
+    in([&] { answer = sqlite::tell_stream(core_.db(), clock_(), core_.state().epoch, told); });
+    return *answer;
+  }
+  Result<StreamRecord> record(const SubjectId& id) override { return core_.reader().show_stream(id, {}, core_.now()); }
+  std::vector<StreamRecord> records() override {
+    return core_.reader().list_streams({}, {}, kStreamsMax, core_.now());
   }
 
  private:
@@ -158,6 +183,7 @@ class SqliteSimStore final : public SimStore {
     work();
     core_.commit();
   }
+  const std::function<WallTime()> clock_;
   sqlite::Core core_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "fake_store.hpp"
 #include "planted.hpp"
+#include "timeline.hpp"
 
 #include "weir/sqlite/core.hpp"
 
@@ -12,8 +13,6 @@
 #include <vector>
 
 namespace weir::sim {
-
-using TrueTime = std::int64_t;  // microseconds since the world began; no simulated part can read it
 
 class SimStore {
  public:
@@ -25,9 +24,13 @@ class SimStore {
   virtual void revoke(const CameraId& camera) = 0;
   virtual void register_boot(const lease::Owner& owner) = 0;
   virtual void heartbeat(const RunnerId& runner) = 0;
-  virtual lease::LeaseRow row(const CameraId& camera) = 0;
+  // A subject that nobody has asked for yet is free.
+  virtual lease::LeaseRow row(const SubjectId& subject) = 0;
   virtual const lease::StoreState& state() = 0;
   virtual double tokens(const SiteId& site) = 0;
+  virtual Result<Nothing> tell(const StreamTold& told) = 0;
+  virtual Result<StreamRecord> record(const SubjectId& stream) = 0;
+  virtual std::vector<StreamRecord> records() = 0;
   // A failover to a replica that had not heard the last commits. Not every store has one.
   virtual bool can_fail_over() const { return false; }
   virtual void remember(TrueTime) {}
@@ -41,6 +44,8 @@ struct SimStoreConfig {
   double bucket_refill_per_min = 60;
   Planted planted = Planted::none;
 };
+
+inline const TenantId kTenant = TenantId::trusted("t");
 
 std::unique_ptr<SimStore> make_fake_store(std::function<WallTime()> clock, const SimStoreConfig& config);
 std::unique_ptr<SimStore> make_sqlite_store(std::function<WallTime()> clock, const SimStoreConfig& config);

@@ -94,7 +94,7 @@ std::unique_ptr<Voice> World::make_voice(Node& node, const ManagerPtr& m, const 
   around.clock.now = [this, &node] { return local(node); };
   around.clock.wall = [this, &node] { return wall(node); };
   around.clock.ring_at = [this, &node, weak](Instant when, const std::weak_ptr<Bell>& bell) {
-    at(std::max(now_, true_time(node, when) + 1), [this, weak, bell] {
+    at(std::max(now(), true_time(node, when) + 1), [this, weak, bell] {
       auto there = weak.lock();
       if (!there || bell.expired()) return;
       let_in(there, [bell] {
@@ -133,7 +133,7 @@ void World::check_losses() {
   // docs/lease-protocol.md), and the events that it had not published are lost.
   excused = faults_.store_only && !faults_.rollouts && taken_over_ == 0 ? 0 : excused + gone_;
   if (missing > excused + on_disk)
-    checks_->fail(now_, fmt::format("{} events are missing, but {} were dropped and {} wait", missing, excused, on_disk));
+    checks_->fail(now(), fmt::format("{} events are missing, but {} were dropped and {} wait", missing, excused, on_disk));
 }
 
 // Where only the store has trouble somebody has the right to say or to keep what is seen, at nearly every moment.
@@ -141,12 +141,12 @@ void World::check_losses() {
 // worker that does not confirm its silence is killed. Nobody falls silent when the store is away already.
 void World::check_gap(int camera) {
   constexpr TrueTime kAnswerIsOld = kSecond / 2, kUnconfirmed = 4 * kSecond;
-  TrueTime last = std::exchange(right_seen_.try_emplace(camera, now_).first->second, now_);
-  bool caught = std::ranges::any_of(away_, [&](const auto& span) {
+  TrueTime last = std::exchange(right_seen_.try_emplace(camera, now()).first->second, now());
+  bool caught = std::ranges::any_of(troubles_.away, [&](const auto& span) {
     return last > span.first - kUnconfirmed && last < span.first + kAnswerIsOld;
   });
-  if (now_ - last > 12 * kSecond && !caught && taken_over_ == 0)
-    checks_->fail(now_, fmt::format("c{}: nobody had the right to see it for {} s", camera, (now_ - last) / kSecond));
+  if (now() - last > 12 * kSecond && !caught && taken_over_ == 0)
+    checks_->fail(now(), fmt::format("c{}: nobody had the right to see it for {} s", camera, (now() - last) / kSecond));
 }
 
 // ---- what it does ----
@@ -188,7 +188,7 @@ void World::capture(Node& node, const WorkerPtr& w, int camera, int life) {
     if (faults_.store_only) check_gap(camera);
   }
   trace("process {} sees {} of {}", w->process, captured_.size(), id);
-  captured_.push_back(now_);
+  captured_.push_back(now());
   w->voice->publisher().publish(id, std::move(event), local(node));
   w->voice->go_on();
 }
@@ -199,18 +199,18 @@ void World::write(Node& node, const ManagerPtr& m, const WorkerPtr& w, Sent sent
     trace("process {} says {} of {} under {:x}, captured at {:.6f}", w->process, event.event_id, event.stamp->camera,
           event.stamp->version.n, static_cast<double>(captured_[std::stoull(event.event_id)]) / 1e6);
     auto known = m->right.find(event.stamp->version);
-    checks_->emitted(now_, event.stamp->camera, event.stamp->version, w->process,
+    checks_->emitted(now(), event.stamp->camera, event.stamp->version, w->process,
                      known == m->right.end() ? -1 : known->second);
   }
   Duration delay = faulty() && faults_.late_bytes && rng_.chance(0.1) ? rng_.between(500ms, 20s) : latency();
-  if (lost(node) || now_ < node.cut_out_until) return;
+  if (lost(node) || now() < node.cut_out_until) return;
   in(delay, [this, &node, w, sent = std::move(sent)] { arrive(node, w, sent); });
 }
 
 // ---- the sink ----
 
 void World::arrive(Node& node, const WorkerPtr& w, Sent sent) {
-  if (now_ < store_down_until_ || now_ < store_stalled_until_) {
+  if (!troubles_.store_answers(now())) {
     // Planted: an answer before the events are safe.
     if (options_.planted == Planted::confirm_before_commit)
       let_in(w, [sent] { sent.answer(std::vector(sent.events.size(), Confirmation::accepted)); });
@@ -237,11 +237,11 @@ void World::insert(Node& node, const WorkerPtr& w, const Sent& sent) {
     trace("the bus has {} of {} under {:x}: {}", id, camera, version.n, fresh ? "accepted" : current ? "known" : "stale");
     if (!fresh) continue;
     note(id);
-    checks_->accepted(now_, camera, version, captured_[id]);
+    checks_->accepted(now(), camera, version, captured_[id]);
   }
-  if (lost(node) || now_ < node.cut_in_until) return;
+  if (lost(node) || now() < node.cut_in_until) return;
   in(latency(), [this, &node, w, answers, answer = sent.answer] {
-    if (now_ >= node.cut_in_until) let_in(w, [answers, answer] { answer(answers); });
+    if (now() >= node.cut_in_until) let_in(w, [answers, answer] { answer(answers); });
   });
 }
 

@@ -1,7 +1,45 @@
 // Setting the world up, breaking it, its network, and the run from the first event to the verdict.
 #include "parts.hpp"
+#include "streams.hpp"
 
 namespace weir::sim {
+
+World::World(const Options& options)
+    : Timeline(options.trace), options_(options), rng_(options.seed), faults_(rng_) {
+  if (options.planted == Planted::never_lets_go) faults_.unreachable = true;
+  if (options.sqlite) faults_.failovers = false;
+  store_rate_ = faults_.clock_rates ? 0.95 + 0.1 * rng_.unit() : 1.0;
+  SimStoreConfig config;
+  int cameras = 2 + rng_.below(4);
+  for (int n = 0; n < cameras; ++n) cameras_.push_back(CameraId::trusted(fmt::format("c{}", n)));
+  config.cameras = cameras_;
+  config.site = site_;
+  config.bucket_capacity = kBucketCapacity;
+  config.bucket_refill_per_min = kBucketRefill;
+  config.planted = options.planted;
+  auto clock = [this] { return store_clock(); };
+  store_ = options.sqlite ? make_sqlite_store(clock, config) : make_fake_store(clock, config);
+  checks_ = std::make_unique<Checks>(*store_);
+  policy_.spare = rng_.chance(0.5);
+  policy_.shard_size = 1 + rng_.below(4);
+  policy_.workers_max = 8;
+  policy_.poll = 3s;
+  policy_.rollout = rng_.chance(0.3) ? rollout::Mode::bluegreen : rollout::Mode::live;
+  policy_.rollout_times.ready_within = 8s;
+  policy_.silence_limit = 20s;
+  policy_.crashes.backoff = {.first = 200ms, .cap = 5s};
+  policy_.crashes.most = 1000;  // the world crashes workers far more often than a window allows
+  policy_.drain_batch = 2;
+  make_nodes();
+  StreamWorld::Surroundings around{*this, *store_, *checks_, troubles_, [this] { remember_commits(); }};
+  if (StreamWorld::exists(options)) streams_ = std::make_unique<StreamWorld>(options, std::move(around));
+}
+
+World::~World() {
+  for (auto& node : nodes_)
+    if (node->manager) die(*node->manager);
+  forget_paused();
+}
 
 void World::make_nodes() {
   int count = 2 + rng_.below(3);
@@ -26,21 +64,9 @@ void World::make_nodes() {
 // ---- faults ----
 
 void World::schedule_faults() {
-  faults_end_ = 20 * kSecond + rng_.below(40) * kSecond;
-  for (TrueTime t = 2 * kSecond; t < faults_end_; t += rng_.between(400ms, 4s).count()) at(t, [this] { fault(); });
-  at(faults_end_, [this] { heal(); });
-}
-
-void World::pause(const std::shared_ptr<Process>& process, Duration how_long) {
-  if (!process || process->paused || !process->alive) return;
-  process->paused = true;
-  paused_.push_back(process);
-  in(how_long, [process] {
-    process->paused = false;
-    auto waiting = std::exchange(process->waiting, {});
-    for (auto& each : waiting)
-      if (process->alive) each();
-  });
+  troubles_.faults_end = 20 * kSecond + rng_.below(40) * kSecond;
+  for (TrueTime t = 2 * kSecond; t < troubles_.faults_end; t += rng_.between(400ms, 4s).count()) at(t, [this] { fault(); });
+  at(troubles_.faults_end, [this] { heal(); });
 }
 
 void World::kill_worker(Node& node) {
@@ -56,7 +82,7 @@ void World::kill_runner(Node& node, bool last_will) {
   trace("node {} is killed{}", node.index, last_will ? " and leaves its will" : "");
   die(*m);
   node.down = true;
-  node.in_trouble_until(now_);
+  node.in_trouble_until(now());
   if (last_will) {
     auto parent = std::make_shared<Process>();
     for (int attempt = 0; attempt < 4; ++attempt)
@@ -70,7 +96,7 @@ void World::kill_runner(Node& node, bool last_will) {
       });
   }
   in(rng_.between(500ms, 8s), [this, &node] {
-    node.in_trouble_until(now_);
+    node.in_trouble_until(now());
     if (node.down) start_manager(node);
   });
 }
@@ -78,13 +104,13 @@ void World::kill_runner(Node& node, bool last_will) {
 void World::fault() {
   Node& node = *nodes_[static_cast<size_t>(rng_.below(static_cast<int>(nodes_.size())))];
   int camera = rng_.below(static_cast<int>(cameras_.size()));
-  auto trouble = [&](Duration how_long) { node.in_trouble_until(now_ + how_long.count()); };
+  auto trouble = [&](Duration how_long) { node.in_trouble_until(now() + how_long.count()); };
   switch (rng_.below(16)) {
     case 0:
       if (faults_.cuts) {
         Duration d = rng_.between(1s, 20s);
-        if (rng_.chance(0.7)) node.cut_out_until = now_ + d.count();
-        if (rng_.chance(0.7)) node.cut_in_until = now_ + d.count();
+        if (rng_.chance(0.7)) node.cut_out_until = now() + d.count();
+        if (rng_.chance(0.7)) node.cut_in_until = now() + d.count();
         trouble(d);
         trace("node {} is cut off for {} ms", node.index, d / 1ms);
       }
@@ -108,43 +134,43 @@ void World::fault() {
       break;
     case 4:
       if (faults_.store_stalls) {
-        store_stalled_until_ = now_ + rng_.between(100ms, 5s).count();
-        away_.emplace_back(now_, store_stalled_until_);
-        trace("the store stalls for {} ms", (store_stalled_until_ - now_) / 1000);
+        troubles_.store_stalled_until = now() + rng_.between(100ms, 5s).count();
+        troubles_.away.emplace_back(now(), troubles_.store_stalled_until);
+        trace("the store stalls for {} ms", (troubles_.store_stalled_until - now()) / 1000);
       }
       break;
     case 5:
       if (faults_.store_outages) {
-        store_down_until_ = now_ + rng_.between(500ms, 25s).count();
-        away_.emplace_back(now_, store_down_until_);
-        trace("the store is away for {} ms", (store_down_until_ - now_) / 1000);
+        troubles_.store_down_until = now() + rng_.between(500ms, 25s).count();
+        troubles_.away.emplace_back(now(), troubles_.store_down_until);
+        trace("the store is away for {} ms", (troubles_.store_down_until - now()) / 1000);
       }
       break;
     case 6:
       if (faults_.store_steps) {
         store_step_ += rng_.chance(0.5) ? rng_.between(0s, 120s) : -rng_.between(0s, 60s);
-        away_.emplace_back(now_, now_);
+        troubles_.away.emplace_back(now(), now());
         trace("the store's clock is set");
       }
       break;
     case 7:
       if (faults_.failovers && store_->can_fail_over() && rng_.chance(0.3)) {
-        store_down_until_ = now_ + rng_.between(0s, 6s).count();
-        away_.emplace_back(now_, store_down_until_);
+        troubles_.store_down_until = now() + rng_.between(0s, 6s).count();
+        troubles_.away.emplace_back(now(), troubles_.store_down_until);
         checks_->lease_time(store_->state().lease_now);
-        store_->fail_over(now_);
+        store_->fail_over(now());
         checks_->lease_time(store_->state().lease_now);
         trace("the store fails over and loses its last commits");
       }
       break;
     case 8:
       if (faults_.unauthorized) {
-        node.unauthorized_until = now_ + rng_.between(500ms, 10s).count();
-        trouble(Duration(node.unauthorized_until - now_));
+        node.unauthorized_until = now() + rng_.between(500ms, 10s).count();
+        trouble(Duration(node.unauthorized_until - now()));
       }
       break;
     case 9:
-      if (faults_.revocations && now_ >= store_down_until_) {
+      if (faults_.revocations && now() >= troubles_.store_down_until) {
         trace("{} is revoked", cameras_[static_cast<size_t>(camera)]);
         store_->revoke(cameras_[static_cast<size_t>(camera)]);
         lease::LeaseRow row = store_->row(cameras_[static_cast<size_t>(camera)]);
@@ -195,48 +221,9 @@ void World::heal() {
   for (auto& node : nodes_) {
     node->cut_in_until = node->cut_out_until = node->unauthorized_until = 0;
     node->flags = {};
-    node->in_trouble_until(now_);
+    node->in_trouble_until(now());
   }
-  store_down_until_ = store_stalled_until_ = 0;
-}
-
-// ---- network ----
-
-void World::request(Node& node, const std::shared_ptr<Process>& from, std::function<Reply()> work, Reply refused) {
-  int copies = faulty() && faults_.duplication && rng_.chance(0.05) ? 2 : 1;
-  for (int copy = 0; copy < copies; ++copy) {
-    if (lost(node)) continue;
-    Duration delay = latency();
-    if (delay > kHarmless) node.in_trouble_until(now_ + delay.count());
-    in(delay, [=, this, &node] {
-      if (now_ < node.cut_out_until) return;
-      serve(node, from, work, refused, now_);
-    });
-  }
-}
-
-void World::serve(Node& node, const std::shared_ptr<Process>& from, const std::function<Reply()>& work,
-                  const Reply& refused, TrueTime arrived) {
-  Reply reply = refused;
-  if (now_ < store_down_until_ || now_ < node.unauthorized_until) {
-    // 503 or 401: an answer that says nothing about the lease.
-  } else if (now_ < store_stalled_until_) {
-    // Waits on the stalled store; the statement's time-out ends most of these, but not all.
-    if (now_ - arrived < 800'000) {
-      at(std::min(store_stalled_until_, arrived + 800'000), [=, this, &node] { serve(node, from, work, refused, arrived); });
-      return;
-    }
-  } else {
-    reply = work();
-    if (faults_.failovers && faulty()) store_->remember(now_);
-  }
-  if (lost(node)) return;
-  Duration delay = latency();
-  if (delay > kHarmless) node.in_trouble_until(now_ + delay.count());
-  in(delay, [=, this, &node] {
-    if (now_ < node.cut_in_until) return;
-    deliver(from, reply);
-  });
+  troubles_.store_down_until = troubles_.store_stalled_until = 0;
 }
 
 // ---- the run ----
@@ -244,7 +231,7 @@ void World::serve(Node& node, const std::shared_ptr<Process>& from, const std::f
 bool World::all_streaming() {
   for (size_t c = 0; c < cameras_.size(); ++c) {
     bool reachable = std::ranges::any_of(nodes_, [&](const auto& n) { return n->reaches[c]; });
-    if (reachable && checks_->last_accepted(cameras_[c]) < now_ - 4 * kSecond) return false;
+    if (reachable && checks_->last_accepted(cameras_[c]) < now() - 4 * kSecond) return false;
   }
   // The worker that publishes for a camera has published all that was spooled, and what others spooled for it is
   // dropped.
@@ -253,6 +240,7 @@ bool World::all_streaming() {
 
 // The state of everything, for a person who reads the trace of a world that does not come to rest.
 void World::describe() {
+  if (streams_) streams_->describe();
   for (const auto& node : nodes_) {
     if (node->down || !node->manager) continue;
     for (const runner::CameraView& view : node->manager->brain().summary().cameras)
@@ -269,9 +257,10 @@ void World::describe() {
 
 Outcome World::run() {
   schedule_faults();
+  if (streams_) streams_->begin();
   // The control planes: as long as the store answers, lease time is moved on.
   std::function<void()> tick = [&] {
-    if (now_ >= store_down_until_ && now_ >= store_stalled_until_) {
+    if (troubles_.store_answers(now())) {
       store_->tick();
       announce_expiries();
     }
@@ -281,30 +270,31 @@ Outcome World::run() {
   // Who cannot reach a camera tries for minutes before he lets go of it; after a failover nobody gets a
   // camera for as long as a lost lease could have lasted.
   TrueTime limit = (faults_.unreachable ? 300 : faults_.failovers ? 150 : 75) * kSecond;
+  TrueTime streams_limit = streams_ ? std::max(limit, streams_->rest_within().count()) : limit;
+  bool cameras_rest = false, streams_rest = !streams_;
   TrueTime looked = 0, resting_since = kForever;
-  while (!queue_.empty() && !checks_->violation()) {
-    Scheduled next = std::move(const_cast<Scheduled&>(queue_.top()));
-    queue_.pop();
-    now_ = next.when;
-    ++events_;
-    next.what();
-    if (now_ > faults_end_ + 5 * kSecond && now_ > looked + kSecond / 2) {
-      looked = now_;
-      resting_since = all_streaming() ? std::min(resting_since, now_) : kForever;
+  while (!checks_->violation() && go_on()) {
+    if (now() > troubles_.faults_end + 5 * kSecond && now() > looked + kSecond / 2) {
+      looked = now();
+      cameras_rest = all_streaming();
+      streams_rest = !streams_ || streams_->at_rest();
+      resting_since = cameras_rest && streams_rest ? std::min(resting_since, now()) : kForever;
       // One moment at rest is not enough: the world has to stay at rest.
-      if (now_ > resting_since + 10 * kSecond) {
+      if (now() > resting_since + 10 * kSecond) {
         check_losses();
         break;
       }
     }
-    if (now_ > faults_end_ + limit) {
-      checks_->fail(now_, fmt::format("a reachable camera does not stream, or events lie on a disk, {} s after the faults stopped",
-                                      limit / kSecond));
+    if (now() > troubles_.faults_end + (cameras_rest ? streams_limit : limit)) {
+      const char* what = streams_rest ? "a reachable camera does not stream, or events lie on a disk"
+                                      : "what runs for a stream is not what its publisher calls for";
+      checks_->fail(now(), fmt::format("{}, {} s after the faults stopped", what,
+                                       (now() - troubles_.faults_end) / kSecond));
       describe();
       break;
     }
   }
-  return {checks_->violation(), hash_, events_, static_cast<double>(now_ - faults_end_) / kSecond};
+  return {checks_->violation(), hash(), events(), static_cast<double>(now() - troubles_.faults_end) / kSecond};
 }
 
 Outcome run(const Options& options) { return World(options).run(); }

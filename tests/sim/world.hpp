@@ -22,6 +22,7 @@ struct Options {
   Planted planted = Planted::none;
   bool sqlite = false;
   bool trace = false;
+  bool streams = false;  // in every world
 };
 
 struct Outcome {

@@ -163,10 +163,20 @@ class Stepper {
     s_.next_ask = now_;
   }
 
-  void refused(const Question& question, const Answer&) {
-    if (question.operation != Operation::acquire) return failed();
+  void refused(const Question& question, const Answer& answer) {
+    bool forgotten = answer.why == Refusal::not_found && policy_.kind != Kind::camera;
+    if (question.operation != Operation::acquire) return forgotten ? ask_anew() : failed();
     s_.acquire_key.clear();
     again_later();
+  }
+
+  // The store has lost the commit that made the row: nothing is there to be renewed or released, however often it is
+  // asked. The next acquire makes the row again.
+  void ask_anew() {
+    if (s_.phase == Phase::releasing) return end();
+    actions_.push_back(DropSpool{s_.grant});
+    actions_.push_back(StopCamera{});
+    give_up();
   }
 
   void again_later() {

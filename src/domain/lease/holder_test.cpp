@@ -104,6 +104,39 @@ TEST(Holder, LossIsBelieved_OnlyWithAHigherVersion) {
   EXPECT_TRUE(Rig::find<DropSpool>(actions));
 }
 
+TEST(Holder, AStreamThatTheStoreHasForgotten_IsAcquiredAnew_AndNeedNotBeReleased) {
+  Answer forgotten{kCamera, Outcome::refused};
+  forgotten.why = Refusal::not_found;
+  Rig rig;
+  rig.policy.kind = Kind::stream;
+  rig.hold();
+  rig.now = rig.state.next_ask;
+  rig.feed(TimePassed{});
+  ASSERT_EQ(rig.last.operation, Operation::renew);
+  EXPECT_TRUE(Rig::find<StopCamera>(rig.feed(Answered{rig.last.id, forgotten})));
+  rig.now = rig.state.next_ask;
+  rig.feed(TimePassed{});
+  EXPECT_EQ(rig.last.operation, Operation::acquire);
+  rig.answer(Outcome::granted, {20});
+  EXPECT_EQ(rig.state.phase, Phase::holding);
+
+  rig.feed(Unwanted{});
+  ASSERT_EQ(rig.last.operation, Operation::release);
+  rig.feed(Answered{rig.last.id, forgotten});
+  EXPECT_EQ(rig.state.phase, Phase::idle);
+}
+
+TEST(Holder, ACameraThatTheStoreDoesNotKnow_IsNotLost) {
+  Answer unknown{kCamera, Outcome::refused};
+  unknown.why = Refusal::not_found;
+  Rig rig;
+  rig.hold();
+  rig.now = rig.state.next_ask;
+  rig.feed(TimePassed{});
+  EXPECT_FALSE(Rig::find<StopCamera>(rig.feed(Answered{rig.last.id, unknown})));
+  EXPECT_EQ(rig.state.phase, Phase::holding);
+}
+
 TEST(Holder, LateAnswerToAnAbandonedQuestion_IsIgnored) {
   Rig rig;
   rig.hold({10});

@@ -29,7 +29,9 @@ void Stepper::on(const PublisherGone& event) {
 }
 
 void Stepper::on(const Looked& event) {
-  if (event.asked_at >= s_.out_heard_at) s_.out_live = event.out;
+  s_.out_id = event.out ? event.out_id : "";
+  bool foreign = !s_.out_id.empty() && s_.out_id == s_.foreign_out;
+  if (event.asked_at >= s_.out_heard_at) s_.out_live = event.out && !foreign;
   if (event.asked_at < s_.publisher.heard_at) return;
   Publisher& known = s_.publisher;
   if (!event.in) {

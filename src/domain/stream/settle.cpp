@@ -121,6 +121,7 @@ void Stepper::start(Role role) {
   child.window.started(now_);
   if (role == Role::worker) {
     s_.worker_settings = s_.settings.worker;
+    s_.foreign_out = s_.out_id;
     act(StartWorker{s_.run_id, child.instance, s_.lease.version, s_.settings.worker});
   } else {
     s_.forward_to = s_.settings.destination;

@@ -66,7 +66,11 @@ asio::awaitable<void> Looks::look() {
     if (auto id = stream::stream_of_input(name)) ids.insert(*id);
   for (const auto& [id, stream] : shell_.streams) ids.insert(id);
   for (const StreamId& id : ids) {
-    stream::Looked seen{.asked_at = asked_at, .out = paths.contains(stream::output_path(id))};
+    stream::Looked seen{.asked_at = asked_at};
+    if (auto out = paths.find(stream::output_path(id)); out != paths.end()) {
+      seen.out = true;
+      seen.out_id = out->second.source_id;
+    }
     if (auto in = paths.find(stream::input_path(id)); in != paths.end() && in->second.ready)
       seen.in = stream::Source{in->second.source_type, in->second.source_id, {}};
     shell_.feed(id, seen);

@@ -137,6 +137,20 @@ TEST_F(OrchestratorTest, ARestartedOrchestratorOfTheSameBoot_AdoptsItsChildren_A
   EXPECT_GT(host_.living(kWorker)->term.valid_until, clock_.now() + 15s);
 }
 
+TEST_F(OrchestratorTest, WhatHasNotChanged_IsToldOnceAMinute) {
+  Orchestrator& orchestrator = start();
+  publish("demo", "p1");
+  orchestrator.hear(hook("demo", "p1"), true);
+  ASSERT_TRUE(within(1s, [&] { return host_.living(kWorker) != nullptr; }));
+  worker_publishes("demo");
+  pass(10s);
+  int before = plane_.tells;
+  pass(5min);
+  EXPECT_EQ(state_of(orchestrator, "demo"), "running");
+  EXPECT_GE(plane_.tells - before, 4);
+  EXPECT_LE(plane_.tells - before, 6);
+}
+
 TEST_F(OrchestratorTest, AHookThatComesBeforeTheChildrenAreAdopted_StartsNoSecondWorker) {
   Orchestrator& first = start();
   publish("demo", "p1");

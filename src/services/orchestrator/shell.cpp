@@ -16,9 +16,17 @@ using stream::StreamId;
 
 namespace {
 constexpr Duration kReachMin = 5s;  // longer than the longest pause between two questions about the shortest lease
+// A memory holds ages as of the moment of telling, so what has not changed is told again now and then.
+constexpr Duration kToldAgain = 60s;
 
 SubjectId subject(const StreamId& id) { return SubjectId::trusted(id.str()); }
 bool runs(const Stream& stream, Role role) { return stream.state.child(role).life == stream::Life::running; }
+
+// Both are looked at as of one moment: the ages in memories of two moments always differ.
+bool says_the_same(const stream::State& a, const stream::State& b, Instant now, WallTime wall) {
+  return stream::remember(a, now) == stream::remember(b, now) &&
+         stream::write_view(a, now, wall) == stream::write_view(b, now, wall);
+}
 }  // namespace
 
 std::optional<lease::Home> read_home(const StreamRecord& record) {
@@ -97,7 +105,7 @@ void Shell::step(Stream& stream, const stream::Event& event) {
     stream.state.publisher.source.query = ready->source.query;
     settings_changed(stream);
   }
-  stream::Draw draw{random_unit(), random_hex(8)};
+  stream::Draw draw{settings.draw(), random_hex(8)};
   bool worker_ran = runs(stream, Role::worker), forwarder_ran = runs(stream, Role::forwarder);
   auto [next, actions] = stream::step(std::move(stream.state), event, ports.clock.now(), settings.policy, draw);
   stream.state = std::move(next);
@@ -259,9 +267,10 @@ StreamTold Shell::word_of(const Stream& stream) const {
 
 void Shell::tell_if_changed(Stream& stream) {
   if (stream.telling || stream.state.lease.holding != stream::Holding::held) return;
-  stream::Memory memory = stream::remember(stream.state, ports.clock.now());
-  if (stream.told == memory) return;
-  stream.told = std::move(memory);
+  Instant now = ports.clock.now();
+  bool lately = stream.told && now < stream.told->at + kToldAgain;
+  if (lately && says_the_same(stream.told->state, stream.state, now, ports.clock.wall())) return;
+  stream.told = Told{stream.state, now};
   stream.telling = true;
   spawn(tell(stream.state.id), "a word about a stream");
 }

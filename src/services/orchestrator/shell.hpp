@@ -15,6 +15,12 @@ namespace weir::orchestrator {
 // Where the record says that the stream stands; none where it does not say so.
 std::optional<lease::Home> read_home(const StreamRecord& record);
 
+// What the plane knows of a stream: its state when it was told last.
+struct Told {
+  stream::State state;
+  Instant at{};
+};
+
 // One stream: the machine's state, and the handles of what it started.
 struct Stream {
   stream::State state;
@@ -23,7 +29,7 @@ struct Stream {
   std::shared_ptr<Kept> worker, forwarder;  // none where no process is known; shared with calls that are under way
   bool loading = true;                      // its record is being read: events wait
   std::deque<stream::Event> waiting = {};
-  std::optional<stream::Memory> told = {};  // what the plane knows
+  std::optional<Told> told = {};
   bool telling = false;
 
   static constexpr Duration kRemembered = 60s;  // for as long as it is idle

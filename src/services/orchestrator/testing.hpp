@@ -138,6 +138,7 @@ class FakePlane final : public StreamPlane {
   }
   Async<Nothing> tell(StreamTold told) override {
     if (!up) co_return away();
+    ++tells;
     co_return co_await store_.tell_stream(std::move(told));
   }
   Async<Nothing> publish(event::Event event) override {
@@ -153,6 +154,7 @@ class FakePlane final : public StreamPlane {
   }
   std::vector<StreamOrder> orders;
   std::vector<event::Event> published;
+  int tells = 0;
   bool up = true;
 
  private:

@@ -24,6 +24,7 @@ struct HolderPolicy {
   Duration attempt_timeout = 1s;    // an unanswered question is given up after this
   Duration retry_soon = 250ms;      // while the right lasts, ask again this soon
   Duration retry_acquire = 1s;      // how soon to ask again for a camera that another owner has
+  Kind kind = Kind::camera;         // of the subject; only a camera's row is there before anybody acquires it
   friend bool operator==(const HolderPolicy&, const HolderPolicy&) = default;
 };
 

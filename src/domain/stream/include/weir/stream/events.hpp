@@ -45,6 +45,7 @@ struct Looked {
   Instant asked_at{};
   std::optional<Source> in = {};  // who publishes; nothing where nobody does. Its query is empty
   bool out = false;
+  std::string out_id = {};          // the connection that publishes `out`; "" where MediaMTX did not say
 };
 struct OutputPublished {};  // the worker said that it publishes `out`
 

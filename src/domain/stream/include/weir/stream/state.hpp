@@ -75,6 +75,9 @@ struct State {
   Child worker = {}, forwarder = {};
   bool out_live = false;
   Instant out_heard_at{};          // when the worker spoke of it last, or ended
+  std::string out_id = {};         // the connection that published it when somebody looked last
+  std::string foreign_out = {};    // the one that did when this worker was started: an earlier worker's, which the owner
+                                   // before this one may keep until this worker's own takes its place
   Settings settings = {};
   WorkerSettings worker_settings = {};  // that the running worker was started with
   Secret forward_to = {};               // where the running forwarder sends

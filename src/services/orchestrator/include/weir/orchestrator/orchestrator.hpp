@@ -7,6 +7,7 @@
 #pragma once
 
 #include "weir/base/clock.hpp"
+#include "weir/base/random.hpp"
 #include "weir/lease/holder.hpp"
 #include "weir/net/metrics.hpp"
 #include "weir/orchestrator/programs.hpp"
@@ -15,6 +16,7 @@
 #include "weir/ports/stream_plane.hpp"
 #include "weir/stream/machine.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -30,12 +32,13 @@ struct OrchestratorPorts {
 struct OrchestratorSettings {
   lease::Owner owner;
   lease::Home home;
-  lease::HolderPolicy lease{.ttl = 30s};
+  lease::HolderPolicy lease{.ttl = 30s, .kind = lease::Kind::stream};
   stream::Policy policy = {};
   Duration look_every = 3s;
   bool destination_in_query = false;
   std::map<stream::StreamId, stream::Wishes> file = {};  // the streams file
   Programs programs = {};
+  std::function<double()> draw = random_unit;  // for the delays of restarts; uniform in [0, 1)
 };
 
 class Orchestrator {
