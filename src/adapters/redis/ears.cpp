@@ -20,8 +20,8 @@ struct Ears::Ear {
   bool posted = false;
 };
 
-// The loop's side of an ear. What the listener's function holds is let go on the loop as well, though the client's thread
-// may be the last that knows the ear; and not before that function has returned, where it ends the listening itself.
+// The loop's side of an ear. The listener's function is destroyed on the loop, for the client's thread may be the last
+// that knows the ear; and only after it has returned, for it may end the listening itself.
 class Ears::Open final : public Listening {
  public:
   Open(std::shared_ptr<Ear> ear, boost::asio::any_io_executor loop) : ear_(std::move(ear)), loop_(std::move(loop)) {}

@@ -11,14 +11,15 @@ namespace {
 const WallTime kReceived = *from_iso("2026-02-03T04:05:06.789Z");
 
 const std::vector<std::string> kTexts = {
-    R"({"type":"subscribe","payload":{"subscriptionIdentifier":"d;c","rtspUrl":"rtsp://u:p@h/1","snapshotUrl":"http://h",)"
-    R"("snapshotInterval":500,"modelUrl":"http://m?x=1","modelName":"m","modelId":7,"cropX1":1,"cropY1":2,"cropX2":3,)"
-    R"("cropY2":4}})",
+    R"({"type":"subscribe","payload":{"subscriptionIdentifier":"d;c","rtspUrl":"rtsp://u:p@h/1",)"
+    R"("snapshotUrl":"http://h","snapshotInterval":500,"modelUrl":"http://m?x=1","modelName":"m","modelId":7,)"
+    R"("cropX1":1,"cropY1":2,"cropX2":3,"cropY2":4}})",
     R"({"type":"unsubscribe","payload":{"subscriptionIdentifier":"d;c"}})",
     R"({"type":"setSessionId","payload":{"displayIdentifier":"d","sessionId":null}})",
     R"({"type":"patchSessionResult","payload":{"sessionId":7,"success":true,"message":"m"}})",
-    R"({"type":"imageDetection","subscriptionIdentifier":"d;c","timestamp":"2026-01-31T09:05:07.123Z","data":{"detection":)"
-    R"({"carModel":"a","carYear":2019},"modelId":7,"modelName":"m","boxes":[{"label":"car","score":0.5,"box":[1,2,3,4]}]}})",
+    R"({"type":"imageDetection","subscriptionIdentifier":"d;c","timestamp":"2026-01-31T09:05:07.123Z",)"
+    R"("data":{"detection":{"carModel":"a","carYear":2019},"modelId":7,"modelName":"m",)"
+    R"("boxes":[{"label":"car","score":0.5,"box":[1,2,3,4]}]}})",
     R"({"type":"stateReport","cpuUsage":12.5,"memoryUsage":null,"cameraConnections":[{"subscriptionIdentifier":"d;c",)"
     R"("modelId":7,"modelName":"m","online":true},{"subscriptionIdentifier":"e;f","modelId":8}]})",
     R"({"type":"patchSession","sessionId":7,"data":{"any":[1,2,{"x":null}]}})",

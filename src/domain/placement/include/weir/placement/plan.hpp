@@ -5,7 +5,8 @@
 // did not run; within each, by name. A worker that reports a subscription without a place gets it (`Why::adopted`), so
 // that a new master disturbs nothing. A subscription that runs well is moved only when that betters its score by more
 // than the policy's gain, after a cooldown, and few at a time. `plan` answers the difference only: after `apply`,
-// planning again at the same time answers an empty plan. The same world gives the same plan. Pure functions; any thread.
+// planning again at the same time answers an empty plan. The same world gives the same plan. Pure functions; any
+// thread.
 #pragma once
 
 #include "weir/placement/world.hpp"
