@@ -37,11 +37,12 @@ class Reading {
   using Answer = std::variant<DesiredSubscription, Refusal>;
 
   void enter(const std::string& what, Answer answer) {
-    if (const auto* refusal = std::get_if<Refusal>(&answer)) return desired_.left.push_back({what, refusal->reason});
+    if (const auto* refusal = std::get_if<Refusal>(&answer))
+      return desired_.left_out.push_back({what, refusal->reason});
     auto& made = std::get<DesiredSubscription>(answer);
     std::string id = made.id.text();
     if (!desired_.subscriptions.emplace(id, std::move(made)).second)
-      desired_.left.push_back({what, "another row asks for the same subscription"});
+      desired_.left_out.push_back({what, "another row asks for the same subscription"});
   }
 
   Answer of(const DisplayRow& display) const {

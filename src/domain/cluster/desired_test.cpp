@@ -21,7 +21,7 @@ struct House {
   Desired desired() const { return desire({displays, cameras, playlists, models, ad_hoc}); }
   std::string reason() const {
     Desired made = desired();
-    return made.subscriptions.empty() && made.left.size() == 1 ? made.left[0].reason : "a subscription";
+    return made.subscriptions.empty() && made.left_out.size() == 1 ? made.left_out[0].reason : "a subscription";
   }
 };
 
@@ -32,7 +32,7 @@ TEST(Desired, DisplayWithCameraAndPlaylist_AsksForOneSubscription) {
   house.cameras[0].snapshot_url = Secret("http://h/s.jpg");
   house.cameras[0].snapshot_every = std::chrono::milliseconds(500);
   Desired made = house.desired();
-  EXPECT_TRUE(made.left.empty());
+  EXPECT_TRUE(made.left_out.empty());
   ASSERT_EQ(made.subscriptions.size(), 1u);
   DesiredSubscription expected{.id = {"d1", "c1"}, .tenant = kOne, .rtsp_url = Secret("rtsp://u:p@h/1"),
                                .snapshot_url = Secret("http://h/s.jpg"),
@@ -76,7 +76,7 @@ TEST(Desired, AdHocSubscription_AsksByItself) {
   house.ad_hoc = {{.identifier = "own;c1", .tenant = kOne, .model = 7},
                   {.identifier = "own;elsewhere", .tenant = kOne, .rtsp_url = Secret("rtsp://x/1"), .model = 7}};
   Desired made = house.desired();
-  EXPECT_TRUE(made.left.empty());
+  EXPECT_TRUE(made.left_out.empty());
   EXPECT_EQ(made.subscriptions.at("own;c1").rtsp_url, Secret("rtsp://u:p@h/1")) << "the camera's row has the address";
   EXPECT_EQ(made.subscriptions.at("own;elsewhere").rtsp_url, Secret("rtsp://x/1"));
 }
@@ -105,7 +105,7 @@ TEST(Desired, TheDisplaysRowWins_OverAnAdHocSubscriptionOfTheSameName) {
   Desired made = house.desired();
   ASSERT_EQ(made.subscriptions.size(), 1u);
   EXPECT_EQ(made.subscriptions.at("d1;c1").rtsp_url, Secret("rtsp://u:p@h/1"));
-  EXPECT_EQ(made.left, (std::vector<Left>{{"d1;c1", "another row asks for the same subscription"}}));
+  EXPECT_EQ(made.left_out, (std::vector<LeftOut>{{"d1;c1", "another row asks for the same subscription"}}));
 }
 
 TEST(Desired, RevisionChangesWithWhatAWorkerIsTold_AndWithNothingElse) {
@@ -146,7 +146,7 @@ TEST(Desired, AccountsForEveryRow) {
       house.ad_hoc.push_back({.identifier = fmt::format("a{};c{}", n, below(12)), .tenant = tenant(),
                               .model = below(3)});
     Desired made = house.desired();
-    ASSERT_EQ(made.subscriptions.size() + made.left.size(), house.displays.size() + house.ad_hoc.size());
+    ASSERT_EQ(made.subscriptions.size() + made.left_out.size(), house.displays.size() + house.ad_hoc.size());
     std::ranges::shuffle(house.displays, random);
     std::ranges::shuffle(house.cameras, random);
     ASSERT_TRUE(house.desired().subscriptions == made.subscriptions) << "seed " << seed;

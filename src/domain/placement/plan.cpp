@@ -11,7 +11,8 @@
 namespace weir::placement {
 
 double score(double load_percent, std::optional<double> cpu_percent, std::optional<double> memory_percent) {
-  auto share = [](std::optional<double> percent) { return std::clamp(percent.value_or(0), 0.0, 100.0); };
+  // Written so that a number which is none counts as 0 too.
+  auto share = [](std::optional<double> percent) { return percent > 0.0 ? std::min(*percent, 100.0) : 0.0; };
   return 0.4 * load_percent + 0.35 * share(cpu_percent) + 0.25 * share(memory_percent);
 }
 
@@ -30,9 +31,16 @@ struct Unplaced {
   Why why = Why::added;
   bool placed = false;
 
-  // It had a place, or looked for another one already. Such ones go first, and are called recovering while they wait.
+  // It had a place, or looked for another one already.
   bool recovering() const {
     return before != nullptr && (before->status != Status::pending || !before->worker.empty());
+  }
+  // Last come those that a worker did not run: if they are to blame, the one place of a worker on trial is better given
+  // to another, whose success ends the trial.
+  int turn() const {
+    bool tried = before != nullptr && before->status != Status::failed && before->revision == wanted->revision &&
+                 before->attempts > 0;
+    return tried ? 2 : recovering() ? 0 : 1;
   }
   std::string from() const { return before == nullptr ? std::string() : before->worker; }
 };
@@ -44,7 +52,7 @@ class Planner {
 
   Plan make() {
     keep_what_may_stay();
-    std::ranges::stable_partition(unplaced_, &Unplaced::recovering);
+    std::ranges::stable_sort(unplaced_, {}, &Unplaced::turn);
     if (!unplaced_.empty()) adopt();
     for (Unplaced& each : unplaced_)
       if (!each.placed) place(each);

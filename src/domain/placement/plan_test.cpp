@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace weir::placement {
 namespace {
 
@@ -11,6 +13,7 @@ TEST(PlacementScore, WeighsLoadCpuAndMemory_AndCountsUnknownAsNothing) {
   EXPECT_DOUBLE_EQ(score(100, 100, 100), 100);
   EXPECT_DOUBLE_EQ(score(50, 20, 40), 20 + 7 + 10);
   EXPECT_DOUBLE_EQ(score(50, std::nullopt, std::nullopt), 20);
+  EXPECT_DOUBLE_EQ(score(50, std::nan(""), std::nan("")), 20);
   EXPECT_DOUBLE_EQ(score(0, -5000, 5000), 25) << "a worker cannot talk itself out of the range";
 }
 
@@ -165,6 +168,17 @@ TEST(PlacementPlan, WorkerThatKeepsFailing_IsLeftAlone_ThenTriedWithOne) {
   EXPECT_TRUE(planned(world, kNow + 11s).empty());
   confirm_all(world, kNow + 12s);
   EXPECT_EQ(planned(world, kNow + 12s).assign.size(), 2u);
+}
+
+TEST(PlacementPlan, SubscriptionsThatNobodyCanRun_DoNotTakeTheTrialFromOthers) {
+  World world = world_of(1, 4);
+  planned(world);
+  for (int n = 0; n < 4; ++n) refuse(world, name(n), "not reported", kNow, {});  // the worker's pause begins
+  world.desired["z;z"] = {.revision = 1};                                        // after all others by name
+  EXPECT_TRUE(planned(world).assign.empty());
+  EXPECT_EQ(planned(world, kNow + 10s).assign, (std::vector<Assign>{{"z;z", "", url(0), Why::added}}));
+  confirm(world, "z;z", kNow + 11s);
+  EXPECT_EQ(planned(world, kNow + 11s).assign.size(), 4u) << "its success ended the trial";
 }
 
 TEST(PlacementPlan, WorkerWhoseCapacityShrank_LosesItsLastSubscriptionsOnly) {

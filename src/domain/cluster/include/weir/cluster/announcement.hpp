@@ -50,6 +50,12 @@ struct Announcement {
 std::string write_announcement(const Announcement& announcement);
 Result<Announcement> read_announcement(std::string_view text);
 
+// ---- where they are told ----
+inline constexpr std::string_view kMasterCommands = "worker:master:commands";          // RegenerateSubscriptions
+inline constexpr std::string_view kAssignmentsChanged = "worker:assignments:changed";  // AssignmentsUpdated
+inline constexpr std::string_view kUpstream = "worker:messages:upstream";              // CommandResponse, Heartbeat
+inline std::string slave_channel(std::string_view slave) { return "worker:slave:" + std::string(slave); }
+
 // Knows the highest epoch that was seen, and admits nothing below it.
 class EpochJudge {
  public:

@@ -60,15 +60,15 @@ struct Rows {
 };
 
 // Something that asks for no subscription, or asks in vain.
-struct Left {
+struct LeftOut {
   std::string what;    // the display's id, or the ad-hoc subscription's identifier
   std::string reason;  // in words
-  friend bool operator==(const Left&, const Left&) = default;
+  friend bool operator==(const LeftOut&, const LeftOut&) = default;
 };
 
 struct Desired {
   DesiredSubscriptions subscriptions = {};
-  std::vector<Left> left = {};
+  std::vector<LeftOut> left_out = {};
 };
 
 Desired desire(const Rows& rows);

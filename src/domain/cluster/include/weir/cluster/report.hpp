@@ -20,7 +20,7 @@ inline constexpr Duration kMissingAfter = 5s;
 struct ReportJudgement {
   std::vector<std::string> confirmed = {};    // assigned to the worker, and reported as wanted
   std::vector<std::string> missing = {};      // assigned for long enough, and not reported
-  std::vector<std::string> differing = {};    // the same, and reported with another model or part of the picture
+  std::vector<std::string> differing = {};    // assigned for long enough, and reported with another model or crop
   std::vector<std::string> unwanted = {};     // reported, and nobody's, or another worker's: to be unsubscribed
   std::vector<std::string> never_given = {};  // of those, what this master never gave to this worker
   std::vector<std::string> over = {};         // given once, no longer assigned nor reported: `given` may forget them

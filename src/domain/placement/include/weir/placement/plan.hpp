@@ -1,11 +1,12 @@
 // Plan: which worker gets which subscription next; one value for all subscriptions.
 //
 // Each subscription without a place goes to the online worker with the lowest score that has room; what it adds to that
-// worker's load, the next one sees. Those that lost their worker come first, then the others; within both, by name. A
-// worker that reports a subscription without a place gets it (`Why::adopted`), so that a new master disturbs nothing.
-// A subscription that runs well is moved only when that betters its score by more than the policy's gain, after a
-// cooldown, and few at a time. `plan` answers the difference only: after `apply`, planning again at the same time
-// answers an empty plan. The same world gives the same plan. Pure functions; any thread.
+// worker's load, the next one sees. Those that lost their worker come first, then new ones, then those that a worker
+// did not run; within each, by name. A worker that reports a subscription without a place gets it (`Why::adopted`), so
+// that a new master disturbs nothing. A subscription that runs well is moved only when that betters its score by more
+// than the policy's gain, after a cooldown, and few at a time. `plan` answers the difference only: after `apply`,
+// planning again at the same time answers an empty plan. The same world gives the same plan. Pure functions; any
+// thread.
 #pragma once
 
 #include "weir/placement/world.hpp"
