@@ -15,8 +15,9 @@ Error url_error(std::string_view problem) {
 
 Result<BaseUrl> parse_base(std::string_view url) {
   BaseUrl out;
-  out.tls = url.starts_with("https://");
-  if (!out.tls && !url.starts_with("http://")) return url_error("must start with http:// or https://");
+  out.tls = url.starts_with("https://") || url.starts_with("wss://");
+  if (!out.tls && !url.starts_with("http://") && !url.starts_with("ws://"))
+    return url_error("must start with http:// or https://");
   url.remove_prefix(url.find("//") + 2);
   for (unsigned char c : url)
     if (c <= 0x20 || c == 0x7F || c == '@' || c == '?' || c == '#')

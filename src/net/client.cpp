@@ -1,7 +1,8 @@
 #include "weir/net/client.hpp"
 
-#include "client_link.hpp"
+#include "client_bodies.hpp"
 #include "event_reader.hpp"
+#include "web_socket_open.hpp"
 
 #include <algorithm>
 
@@ -18,6 +19,8 @@ bool usable(const ClientRequest& request, const ClientResponse& response) {
   bool good = !request.usable || request.usable(response);
   return good && response.status < 500;
 }
+
+bool streams(const ClientRequest& request) { return request.upload.next || request.sink; }
 
 Status check(const ClientRequest& request) {
   bool clean = request.target.starts_with('/') && request.method != Method::other;
@@ -38,8 +41,11 @@ struct HttpClient::State {
   struct Attempt {
     Result<ClientResponse> result;
     bool retry = false;
+    bool own = false;  // the failure is the caller's source's or sink's: it says nothing about the address
   };
   asio::awaitable<Attempt> exchange(const ClientRequest& request, ClientLinkPtr link);
+  static asio::awaitable<Result<WebSocket>> web_socket(std::shared_ptr<State> self, ClientRequest request,
+                                                       WebSocketLimits limits);
   asio::awaitable<Status> follow_once(const ClientRequest& request, Duration silence,
                                       const std::function<bool(const StreamedEvent&)>& each);
   asio::awaitable<Status> read_events(ClientLink& link, ResponseParser& parser, Duration silence,
@@ -146,23 +152,36 @@ asio::awaitable<HttpClient::State::Attempt> HttpClient::State::exchange(const Cl
   }
   Status written = co_await link->write(request);
   if (!written) co_return failed(std::move(written).error());
-  auto parser = std::make_unique<ResponseParser>(options.answer_bytes_max, request.method == Method::head);
-  while (!parser->done()) {
+  size_t bytes_max = request.sink ? request.sink_bytes_max : options.answer_bytes_max;
+  auto parser = std::make_unique<ResponseParser>(bytes_max, request.method == Method::head);
+  bool whole = true;
+  if (request.upload.next) {
+    Uploaded uploaded = co_await upload_body(request, *link, *parser);
+    Passed& passed = uploaded.passed;
+    if (!passed.status) co_return Attempt{std::move(passed.status).error(), false, passed.own};
+    whole = uploaded.whole;
+  }
+  for (;;) {
+    // "100 Continue" and its like come before the answer.
+    if (parser->done() && parser->response().status / 100 == 1) {
+      parser = std::make_unique<ResponseParser>(bytes_max, request.method == Method::head);
+      link->unread.erase(0, parser->feed(link->unread));
+      if (parser->problem()) co_return failed(*parser->problem());
+      continue;
+    }
+    Passed poured = co_await pour(request, *link, *parser);
+    if (!poured.status) co_return Attempt{std::move(poured.status).error(), false, poured.own};
+    if (parser->done()) break;
+    if (streams(request)) link->set_deadline(request.timeout);
     Status step = co_await link->read_step(*parser);
     if (!step) {
       untouched = untouched && link->unread.empty() && !parser->header_done();
       co_return failed(std::move(step).error());
     }
     untouched = false;
-    // "100 Continue" and its like come before the answer.
-    if (parser->done() && parser->response().status / 100 == 1) {
-      parser = std::make_unique<ResponseParser>(options.answer_bytes_max, request.method == Method::head);
-      link->unread.erase(0, parser->feed(link->unread));
-      if (parser->problem()) co_return failed(*parser->problem());
-    }
   }
   ClientResponse response = std::move(parser->response());
-  keep(std::move(link), *parser);
+  if (whole) keep(std::move(link), *parser);
   co_return Attempt{std::move(response)};
 }
 
@@ -170,7 +189,8 @@ asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<
   CO_TRY(clean, check(request));
   try {
     auto deadline = std::chrono::steady_clock::now() + std::min(request.timeout, kTimeoutMax);
-    ClientLinkPtr link = self->take_idle();
+    ClientLinkPtr link;
+    if (!streams(request)) link = self->take_idle();
     if (!link) link = self->new_link();
     link->set_deadline(request.timeout);
     Attempt attempt = co_await self->exchange(request, link);
@@ -180,7 +200,8 @@ asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<
       attempt = co_await self->exchange(request, link);
     }
     const auto& result = attempt.result;
-    bool given_up = !result && (result.error().reason == "cancelled" || result.error().reason == "deadline_passed");
+    bool given_up = !result && (attempt.own || result.error().reason == "cancelled" ||
+                                result.error().reason == "deadline_passed");
     // Where one kept connection fell silent, those that are as old have probably fallen silent too.
     if (!result && !given_up && link->reused && link->base == self->bases[self->at]) self->idle.clear();
     if (result ? !usable(request, *result) : !given_up) self->leave(*link);
@@ -190,6 +211,40 @@ asio::awaitable<Result<ClientResponse>> HttpClient::State::send(std::shared_ptr<
                     fmt::format("the request to {} was cancelled", self->bases[self->at]->name)};
   } catch (const std::exception& e) {
     co_return Error{Errc::internal, "internal", fmt::format("the request failed: {}", e.what())};
+  }
+}
+
+// ---- WebSockets ----
+asio::awaitable<Result<WebSocket>> HttpClient::web_socket(ClientRequest request, WebSocketLimits limits) {
+  return State::web_socket(state_, std::move(request), limits);
+}
+
+asio::awaitable<Result<WebSocket>> HttpClient::State::web_socket(std::shared_ptr<State> self, ClientRequest request,
+                                                                 WebSocketLimits limits) {
+  CO_TRY(clean, check(request));
+  ClientLinkPtr link = self->new_link();
+  try {
+    link->set_deadline(request.timeout);
+    Status opened = co_await link->open();
+    if (!opened) {
+      if (opened.error().reason != "cancelled") self->leave(*link);
+      co_return std::move(opened).error();
+    }
+    ClientLink::Released released = link->release();
+    WebSocketDial dial;
+    dial.name = link->base->name;
+    dial.target = link->base->prefix + request.target;
+    dial.headers = std::move(request.headers);
+    if (!request.bearer.empty()) dial.headers.emplace_back("authorization", "Bearer " + request.bearer.reveal());
+    dial.patience = released.left;
+    auto made = co_await dial_web_socket(std::move(released.socket), std::move(released.tls), std::move(dial), limits);
+    bool elsewhere = !made && (made.error().code == Errc::unavailable || made.error().code == Errc::internal);
+    if (elsewhere && made.error().reason != "cancelled") self->leave(*link);
+    co_return std::move(made);
+  } catch (const boost::system::system_error& e) {
+    co_return Error{Errc::unavailable, "cancelled", fmt::format("the connection to {} was given up", link->base->name)};
+  } catch (const std::exception& e) {
+    co_return Error{Errc::internal, "internal", fmt::format("no WebSocket could be opened: {}", e.what())};
   }
 }
 

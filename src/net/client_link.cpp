@@ -29,9 +29,12 @@ void append_line(std::string& to, std::string_view name, std::string_view value)
 std::string request_head(const BaseUrl& base, const ClientRequest& request) {
   std::string out = fmt::format("{} {}{} HTTP/1.1\r\nhost: {}\r\n", to_string(request.method), base.prefix,
                                 request.target, base.name);
-  if (!request.body.empty()) append_line(out, "content-type", "application/json");
-  if (!request.body.empty() || !idempotent(request.method) || request.method == Method::put)
-    append_line(out, "content-length", std::to_string(request.body.size()));
+  bool streamed = request.upload.next != nullptr;
+  if (streamed || !request.body.empty()) append_line(out, "content-type", request.content_type);
+  if (streamed && !request.upload.bytes)
+    append_line(out, "transfer-encoding", "chunked");
+  else if (streamed || !request.body.empty() || !idempotent(request.method) || request.method == Method::put)
+    append_line(out, "content-length", std::to_string(streamed ? *request.upload.bytes : request.body.size()));
   if (!request.bearer.empty()) append_line(out, "authorization", "Bearer " + request.bearer.reveal());
   for (const auto& [name, value] : request.headers) append_line(out, name, value);
   out += "\r\n";
@@ -81,10 +84,10 @@ void ClientLink::disarm() {
   timer_.cancel();
 }
 
-bool ClientLink::still_good() {
+bool ClientLink::readable() {
   char byte = 0;
   ssize_t got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
 Error ClientLink::broken(std::string_view doing, const error_code& failed) const {
@@ -192,20 +195,33 @@ asio::awaitable<Status> ClientLink::shake_hands() {
 }
 
 asio::awaitable<Status> ClientLink::write(const ClientRequest& request) {
-  std::string head = request_head(*base, request);
-  std::string_view body = request.body;
+  return write_bytes(request_head(*base, request), request.body, request.write_by);
+}
+
+asio::awaitable<Status> ClientLink::write_part(std::string_view head, std::string_view body) {
+  return write_bytes(std::string(head), body, std::nullopt);
+}
+
+asio::awaitable<Status> ClientLink::write_bytes(std::string head, std::string_view body,
+                                                std::optional<Instant> write_by) {
   if (tls_) {
     CO_TRY(encrypted, tls_->encrypt(head, body));
     head = std::move(encrypted);
     body = {};
   }
   error_code failed;
-  co_await write_all(socket_, head, body, failed, request.write_by.value_or(Instant::max()));
-  if (failed == asio::error::timed_out && request.write_by && boot_now() >= *request.write_by)
+  co_await write_all(socket_, head, body, failed, write_by.value_or(Instant::max()));
+  if (failed == asio::error::timed_out && write_by && boot_now() >= *write_by)
     co_return Error{Errc::unavailable, "deadline_passed",
                     fmt::format("the time to write to {} had passed", base->name)};
   if (failed) co_return broken("write to", failed);
   co_return ok();
+}
+
+ClientLink::Released ClientLink::release() {
+  auto left = std::chrono::duration_cast<Duration>(deadline_ - std::chrono::steady_clock::now());
+  disarm();
+  return {std::move(socket_), std::move(tls_), std::max(left, Duration(1))};
 }
 
 // Reads once; what came is added to `unread`. `ended`: the server has said all.

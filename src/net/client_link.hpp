@@ -29,10 +29,21 @@ class ClientLink : public std::enable_shared_from_this<ClientLink> {
   void set_deadline(Duration from_now);
   void disarm();
   // False where the server has closed the connection, or has sent bytes without being asked.
-  bool still_good();
+  bool still_good() { return !readable(); }
 
   boost::asio::awaitable<Status> open();
   boost::asio::awaitable<Status> write(const ClientRequest& request);
+  // A part of the body that `write` has announced.
+  boost::asio::awaitable<Status> write_part(std::string_view head, std::string_view body);
+  // Whether there is something to read, or the connection has ended.
+  bool readable();
+  // The open connection, for a conversation of another kind; this link is over then.
+  struct Released {
+    tcp::socket socket;
+    std::unique_ptr<TlsSession> tls;
+    Duration left;  // of the deadline
+  };
+  Released release();
   // Reads once and parses what came.
   boost::asio::awaitable<Status> read_step(ResponseParser& parser);
 
@@ -49,6 +60,7 @@ class ClientLink : public std::enable_shared_from_this<ClientLink> {
   boost::asio::awaitable<void> dial(std::vector<tcp::endpoint> endpoints, error_code& failed);
   boost::asio::awaitable<Status> shake_hands();
   boost::asio::awaitable<Status> receive(bool& ended);
+  boost::asio::awaitable<Status> write_bytes(std::string head, std::string_view body, std::optional<Instant> write_by);
   Error broken(std::string_view doing, const error_code& failed) const;
 
   const std::shared_ptr<const TlsTrust> trust_;  // where the address wants TLS

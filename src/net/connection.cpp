@@ -3,6 +3,7 @@
 #include "events.hpp"
 #include "response_head.hpp"
 #include "target.hpp"
+#include "upload.hpp"
 #include "weir/base/log.hpp"
 #include "weir/base/random.hpp"
 
@@ -10,8 +11,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/this_coro.hpp>
-
-#include <netinet/tcp.h>
 
 #include <ctime>
 
@@ -23,7 +22,6 @@ namespace {
 constexpr size_t kBufferBytes = 8 << 10;
 constexpr size_t kBodyBufferBytes = 16 << 10;
 constexpr Duration kLinger = 2s;
-constexpr std::string_view kEventStream = "text/event-stream";
 
 bool sane_request_id(std::string_view id) {
   return !id.empty() && id.size() <= 64 && std::ranges::all_of(id, [](unsigned char c) {
@@ -54,8 +52,19 @@ Response options_response(std::string allowed) {
   return response;
 }
 
-std::optional<Error> body_problem(const Request& request) {
-  if (request.body.empty()) return std::nullopt;
+bool accepts_type(std::string_view type, const StreamedBody* streamed) {
+  if (streamed == nullptr) return same_ignoring_case(type, "application/json");
+  return std::ranges::any_of(streamed->content_types, [&](const auto& each) { return same_ignoring_case(type, each); });
+}
+
+Error type_error(const StreamedBody* streamed) {
+  std::string types = "application/json";
+  if (streamed != nullptr) types = fmt::format("{}", fmt::join(streamed->content_types, " or "));
+  return Error{Errc::unsupported, "unsupported_media_type", fmt::format("Content-Type: must be {}", types)};
+}
+
+std::optional<Error> body_problem(const Request& request, const StreamedBody* streamed) {
+  if (request.body.empty() && streamed == nullptr) return std::nullopt;
   std::string_view encoding = request.header("content-encoding");
   if (!encoding.empty() && !same_ignoring_case(encoding, "identity"))
     return Error{Errc::unsupported, "unsupported_encoding", "Content-Encoding: a body is read only as it is"};
@@ -64,8 +73,7 @@ std::optional<Error> body_problem(const Request& request) {
   std::string_view type = request.header("content-type");
   type = type.substr(0, type.find(';'));
   while (!type.empty() && type.back() == ' ') type.remove_suffix(1);
-  if (request.headers.contains("content-type") && !same_ignoring_case(type, "application/json"))
-    return Error{Errc::unsupported, "unsupported_media_type", "Content-Type: must be application/json"};
+  if (request.headers.contains("content-type") && !accepts_type(type, streamed)) return type_error(streamed);
   return std::nullopt;
 }
 
@@ -78,6 +86,7 @@ std::string remote_text(const tcp::socket& socket) {
     return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
   return address.to_string();
 }
+}  // namespace
 
 bool is_cancellation(const std::exception_ptr& thrown) {
   try {
@@ -98,7 +107,6 @@ std::string what(const std::exception_ptr& thrown) {
   }
   return "unknown exception";
 }
-}  // namespace
 
 // ---- what all share ----
 ServerShared::ServerShared(asio::io_context& on, Clock& with, const Router& routes, ServerLimits bounds,
@@ -172,7 +180,7 @@ asio::awaitable<void> Connection::run(std::shared_ptr<Connection> self, Mode mod
       if (self->shared_->abandoned) break;
     }
   }
-  if (self->refusal_ && !self->shared_->abandoned) co_await self->linger();
+  if ((self->refusal_ || self->unread_) && !self->shared_->abandoned) co_await self->linger();
   error_code ignored;
   self->socket_.shutdown(tcp::socket::shutdown_both, ignored);
   self->socket_.close(ignored);
@@ -186,6 +194,10 @@ void Connection::enter(Phase phase, Duration limit) {
 void Connection::tend(Instant now, bool crowded) {
   if (phase_ == Phase::streaming) {
     if (events_) events_->tend(now);
+    return;
+  }
+  if (phase_ == Phase::talking) {  // its handler goes on, though the connection is over
+    if (now >= deadline_) stream_cancel_.emit(asio::cancellation_type::all);
     return;
   }
   const ServerLimits& limits = shared_->limits;
@@ -204,6 +216,7 @@ void Connection::wind_down() {
   error_code ignored;
   if (phase_ == Phase::idle) socket_.close(ignored);
   if (phase_ == Phase::streaming) stream_cancel_.emit(asio::cancellation_type::all);
+  if (socket_talk_ != nullptr) socket_talk_->begin_close(1001, "the server stops");
 }
 
 void Connection::close_hard() {
@@ -213,6 +226,7 @@ void Connection::close_hard() {
   if (events_) events_->give_up();
   // Outside the loop Asio would queue a signal without keeping its owner alive; so the owner goes with it.
   asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
+    if (self->socket_talk_ != nullptr) self->socket_talk_->cut();
     self->stream_cancel_.emit(asio::cancellation_type::all);
     self->cancel_.emit(asio::cancellation_type::all);
   });
@@ -239,8 +253,8 @@ bool Connection::make_room() {
 asio::awaitable<Connection::Read> Connection::read_request() {
   request_ = Request{};
   parser_.reset(request_);
-  timed_out_ = false;
-  bool begun = false, continued = false;
+  timed_out_ = continued_ = false;
+  bool begun = false;
   enter(Phase::idle, shared_->limits.idle_timeout);
   for (;;) {
     // Some clients end a body with one line break too many.
@@ -252,29 +266,64 @@ asio::awaitable<Connection::Read> Connection::read_request() {
         enter(Phase::reading, shared_->limits.read_timeout);
         begun_ = deadline_ - shared_->limits.read_timeout;
       }
-      in_.begin += parser_.feed({in_.bytes.get() + in_.begin, in_.end - in_.begin});
-      refusal_ = parser_.refusal();
-      if (refusal_) co_return Read::refused;
+      bool in_header = !parser_.header_done();
+      parse();
+      if (in_header && parser_.header_done() && !parser_.done() && !parser_.refusal()) {
+        bool streamed = begin_body();
+        if (streamed) co_return parser_.refusal() ? refused() : Read::streamed;
+        parse();
+      }
+      if (parser_.refusal()) co_return refused();
       if (parser_.done()) co_return Read::complete;
     }
-    error_code failed;
-    if (parser_.waits_for_continue() && !continued) {
-      continued = true;
-      co_await write_all(socket_, "HTTP/1.1 100 Continue\r\n\r\n", {}, failed);
-    }
     if (shared_->stopping && !begun) co_return Read::closed;
-    if (!make_room()) {
-      refusal_ = Refusal{400, "bad_request", "the request is malformed"};
-      co_return Read::refused;
-    }
-    if (!failed) in_.end += co_await read_some(socket_, in_.bytes.get() + in_.end, in_.size - in_.end, failed);
-    if (shared_->abandoned) co_return Read::closed;
-    if (failed && timed_out_) {
-      refusal_ = Refusal{408, "timeout", "the request did not arrive in time"};
-      co_return Read::refused;
-    }
-    if (failed) co_return Read::closed;
+    Read more = co_await read_more();
+    if (more != Read::complete) co_return more;
   }
+}
+
+void Connection::parse() {
+  in_.begin += parser_.feed({in_.bytes.get() + in_.begin, in_.end - in_.begin});
+}
+
+Connection::Read Connection::refused() {
+  refusal_ = parser_.refusal();
+  return Read::refused;
+}
+
+// Reads once; `complete` where something came.
+asio::awaitable<Connection::Read> Connection::read_more() {
+  error_code failed;
+  if (parser_.waits_for_continue() && !continued_) {
+    continued_ = true;
+    co_await write_all(socket_, "HTTP/1.1 100 Continue\r\n\r\n", {}, failed);
+  }
+  if (!make_room()) {
+    refusal_ = Refusal{400, "bad_request", "the request is malformed"};
+    co_return Read::refused;
+  }
+  if (!failed) in_.end += co_await read_some(socket_, in_.bytes.get() + in_.end, in_.size - in_.end, failed);
+  if (shared_->abandoned) co_return Read::closed;
+  if (failed && timed_out_) {
+    refusal_ = Refusal{408, "timeout", "the request did not arrive in time"};
+    co_return Read::refused;
+  }
+  co_return failed ? Read::closed : Read::complete;
+}
+
+// How large the body may be depends on the route; whether the handler reads it, too.
+bool Connection::begin_body() {
+  std::uint64_t bytes_max = shared_->limits.body_bytes_max;
+  bool streamed = false;
+  if (shared_->router.has_streamed()) {
+    if (auto target = split_target(parser_.raw_target())) {
+      auto match = shared_->router.find(request_.method, target->raw_path, request_);
+      streamed = match && match->body != nullptr;
+      if (streamed) bytes_max = match->body->bytes_max;
+    }
+  }
+  parser_.begin_body(bytes_max);
+  return streamed;
 }
 
 // ---- answering ----
@@ -308,20 +357,30 @@ asio::awaitable<bool> Connection::serve_one() {
   identify();
   Report report(*this);
   Response response;
-  if (read == Read::refused)
-    response = refusal_response(*refusal_);
-  else
-    response = co_await respond(report);
+  if (read != Read::refused) response = co_await respond(report);
+  if (refusal_) response = refusal_response(*refusal_);  // also of a body that a handler was reading
   if (response.status < 200 || response.status > 599) response.status = 500;
+  if (response.socket) check_upgrade(response);
   report.status = response.status;
   if (shared_->abandoned) co_return false;
   enter(Phase::writing, shared_->limits.write_timeout);
+  unread_ = read == Read::streamed && !parser_.done();
+  bool keep_alive = read != Read::refused && !refusal_ && !unread_ && parser_.keep_alive() && !shared_->stopping;
+  if (response.socket) {
+    co_await run_socket(response);
+    co_return false;
+  }
   if (response.stream && request_.method != Method::head) {
     co_await run_stream(response);
     co_return false;
   }
-  bool keep_alive = read == Read::complete && parser_.keep_alive() && !shared_->stopping;
-  bool written = co_await write_response(response, keep_alive);
+  bool written = false;
+  if (response.source.next) {
+    keep_alive = keep_alive && (response.source.bytes || parser_.http11());  // else the end is told by closing
+    written = co_await write_source(response, keep_alive);
+  } else {
+    written = co_await write_response(response, keep_alive);
+  }
   co_return written && keep_alive && !shared_->abandoned;
 }
 
@@ -347,7 +406,7 @@ Connection::Routed Connection::route() {
   if (!match && request_.method == Method::options && match.error().reason == "method_not_allowed")
     return {{}, options_response(shared_->router.allowed(target->raw_path))};
   if (!match) return {{}, route_failure(match.error(), shared_->router, target->raw_path)};
-  if (auto problem = body_problem(request_)) return {*match, Response::failure(*problem)};
+  if (auto problem = body_problem(request_, match->body)) return {*match, Response::failure(*problem)};
   return {*match, Response{.status = 0}};
 }
 
@@ -357,6 +416,8 @@ asio::awaitable<Response> Connection::respond(Report& report) {
   Routed routed = route();
   if (routed.match) report.pattern = *routed.match->pattern;
   if (routed.answer.status != 0) co_return std::move(routed.answer);
+  Upload upload(*this);
+  if (routed.match->body != nullptr) request_.streamed = &upload;
   co_return co_await call_handler(*routed.match);
 }
 
@@ -395,61 +456,6 @@ asio::awaitable<void> Connection::linger() {
   error_code failed;
   socket_.shutdown(tcp::socket::shutdown_send, failed);
   while (!failed) co_await read_some(socket_, in_.bytes.get(), in_.size, failed);
-}
-
-// ---- event streams ----
-asio::awaitable<void> Connection::run_stream(Response& response) {
-  // From here on cancellation is looked at, not thrown: the handler's end must be waited for.
-  co_await asio::this_coro::throw_if_cancelled(false);
-  bool chunked = parser_.http11();
-  response.content_type = kEventStream;
-  std::erase_if(response.headers, [](const auto& each) { return same_ignoring_case(each.first, "cache-control"); });
-  response.headers.emplace_back("cache-control", "no-store");
-  head_.clear();
-  write_head(head_, response,
-             {.http11 = chunked, .keep_alive = false, .request_id = request_.request_id, .date = shared_->date()});
-  error_code failed;
-  co_await write_all(socket_, head_, {}, failed);
-  if (failed || shared_->stopping || shared_->abandoned) co_return;
-
-  // A client that vanished without closing is noticed because it acknowledges nothing.
-  int patience = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(shared_->limits.write_timeout).count());
-  ::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
-  events_ = std::make_unique<Events>(socket_, shared_->clock, shared_->limits.write_timeout, chunked);
-  phase_ = Phase::streaming;
-  auto self = shared_from_this();
-  asio::co_spawn(socket_.get_executor(), run_events(self, std::move(response.stream)),
-                 asio::bind_cancellation_slot(stream_cancel_.slot(), [self](std::exception_ptr thrown) {
-                   self->stream_ended(std::move(thrown));
-                 }));
-  // Bytes that a client sends on a stream are ignored; the end of its connection is not.
-  while (!stream_done_ && !failed) co_await read_some(socket_, in_.bytes.get(), in_.size, failed);
-  if (!stream_done_) {
-    events_->give_up();
-    stream_cancel_.emit(asio::cancellation_type::all);
-  }
-  while (!stream_done_) co_await wait(stream_end_);
-  if (stream_broken_ || shared_->abandoned) co_return;
-  enter(Phase::writing, shared_->limits.write_timeout);
-  co_await events_->finish();
-}
-
-asio::awaitable<void> Connection::run_events(std::shared_ptr<Connection> self, decltype(Response::stream) stream) {
-  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
-  co_await stream(*self->events_);
-}
-
-void Connection::stream_ended(std::exception_ptr thrown) {
-  stream_done_ = true;
-  if (thrown && !is_cancellation(thrown)) {
-    stream_broken_ = true;
-    log::error("http.stream_failed", "an event stream's handler threw")
-        .with("request_id", request_.request_id)
-        .with("what", what(thrown));
-  }
-  error_code ignored;
-  stream_end_.cancel();
-  socket_.cancel(ignored);
 }
 
 }  // namespace weir::net

@@ -1,9 +1,9 @@
 // Connection: one client of an HttpServer, from accept to close, in one coroutine.
 //
 // Requests of a connection are served one after the other. Time limits cost nothing per request: a connection only
-// notes its deadline, and the server's sweep calls `tend` on each about once a second. An event stream runs in a
-// coroutine of its own, because its handler waits for something else than the client; the connection's coroutine then
-// watches for the client's leaving and waits for the handler's end. Loop thread only.
+// notes its deadline, and the server's sweep calls `tend` on each about once a second. The handler of an event stream
+// or a WebSocket runs in a coroutine of its own, because it waits for something else than the client; the connection's
+// coroutine then watches for the client's leaving and waits for the handler's end. Loop thread only.
 #pragma once
 
 #include "request_parser.hpp"
@@ -15,6 +15,10 @@
 namespace weir::net {
 
 class Connection;
+
+// Whether a coroutine ended because it was cancelled; and the words of any other exception.
+bool is_cancellation(const std::exception_ptr& thrown);
+std::string what(const std::exception_ptr& thrown);
 
 // What the connections of one server share.
 struct ServerShared {
@@ -67,22 +71,33 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   class Events;
-  enum class Phase { idle, reading, handling, writing, streaming, lingering };
-  enum class Read { complete, refused, closed };
+  class Upload;
+  enum class Phase { idle, reading, handling, writing, streaming, talking, lingering };
+  enum class Read { complete, streamed, refused, closed };
   struct Report;
   struct Routed;
 
   static boost::asio::awaitable<void> run(std::shared_ptr<Connection> self, Mode mode);
   boost::asio::awaitable<bool> serve_one();
   boost::asio::awaitable<Read> read_request();
+  boost::asio::awaitable<Read> read_more();
+  Read refused();
+  void parse();
+  bool begin_body();
   boost::asio::awaitable<Response> respond(Report& report);
   boost::asio::awaitable<Response> call_handler(const Router::Match& match);
   boost::asio::awaitable<bool> write_response(Response& response, bool keep_alive);
+  boost::asio::awaitable<bool> write_source(Response& response, bool keep_alive);
+  boost::asio::awaitable<Result<std::string>> next_piece(BodySource& source);
   boost::asio::awaitable<void> run_stream(Response& response);
+  boost::asio::awaitable<void> run_socket(Response& response);
   static boost::asio::awaitable<void> run_events(std::shared_ptr<Connection> self, decltype(Response::stream) stream);
+  static boost::asio::awaitable<void> run_talk(std::shared_ptr<Connection> self, decltype(Response::socket) talk);
+  void spawn_stream(boost::asio::awaitable<void> handler);
   boost::asio::awaitable<void> linger();
 
   Routed route();
+  void check_upgrade(Response& response);
   void identify();
   void stream_ended(std::exception_ptr thrown);
   bool make_room();
@@ -102,11 +117,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   RequestParser parser_;
   Request request_;
   std::optional<Refusal> refusal_;
+  bool continued_ = false;  // the client was told to send its body
+  bool unread_ = false;     // the handler left some of it
   Instant begun_{};
   Received in_;
   std::string head_;
 
   std::unique_ptr<Events> events_;
+  WebSocket* socket_talk_ = nullptr;
   boost::asio::cancellation_signal stream_cancel_;
   bool stream_done_ = false;
   bool stream_broken_ = false;

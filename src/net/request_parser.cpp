@@ -42,9 +42,16 @@ Refusal refusal_for(const error_code& failed) {
 
 class Message final : public http::basic_parser<true> {
  public:
-  Message(const ServerLimits& limits, Request& into) : header_bytes_max_(limits.header_bytes_max), into_(into) {
+  Message(const ServerLimits& limits, Request& into)
+      : header_bytes_max_(limits.header_bytes_max), into_(into), body_bytes_max_(limits.body_bytes_max) {
     header_limit(static_cast<std::uint32_t>(std::min<size_t>(limits.header_bytes_max, UINT32_MAX)));
-    body_limit(limits.body_bytes_max);
+    body_limit(boost::none);  // Beast would judge before it is known which route is asked
+  }
+
+  void begin_body(std::uint64_t bytes_max) {
+    body_bytes_max_ = bytes_max;
+    auto declared = content_length();
+    if (declared && *declared > bytes_max) refusal = refusal_for(http::error::body_limit);
   }
 
   std::optional<Refusal> refusal;
@@ -101,11 +108,17 @@ class Message final : public http::basic_parser<true> {
   void on_body_init_impl(const boost::optional<std::uint64_t>& length, error_code&) override {
     if (length) into_.body.reserve(std::min<size_t>(*length, kBodyReserveMax));
   }
-  size_t on_body_impl(boost::beast::string_view part, error_code&) override {
-    into_.body.append(part.data(), part.size());
+  size_t on_body_impl(boost::beast::string_view part, error_code& failed) override {
+    body_bytes_ += part.size();
+    if (body_bytes_ > body_bytes_max_)
+      failed = http::error::body_limit;
+    else
+      into_.body.append(part.data(), part.size());
     return part.size();
   }
-  void on_chunk_header_impl(std::uint64_t, boost::beast::string_view, error_code&) override {}
+  void on_chunk_header_impl(std::uint64_t size, boost::beast::string_view, error_code& failed) override {
+    if (size > body_bytes_max_ - std::min(body_bytes_, body_bytes_max_)) failed = http::error::body_limit;
+  }
   size_t on_chunk_body_impl(std::uint64_t, boost::beast::string_view part, error_code& failed) override {
     return on_body_impl(part, failed);
   }
@@ -116,6 +129,7 @@ class Message final : public http::basic_parser<true> {
   Request& into_;
   size_t header_bytes_ = 0;
   bool header_seen_ = false;
+  std::uint64_t body_bytes_max_, body_bytes_ = 0;
 };
 
 }  // namespace
@@ -136,13 +150,17 @@ size_t RequestParser::feed(std::string_view bytes) {
   while (used < bytes.size() && !message.is_done() && !message.refusal) {
     std::string_view rest = bytes.substr(used);
     if (message.is_header_done() && message.chunked() && rest.size() < kLastChunkBytes) break;
+    bool in_header = !message.is_header_done();
     error_code failed;
     used += message.put(boost::asio::buffer(rest.data(), rest.size()), failed);
     if (failed == http::error::need_more) break;
     if (failed && !message.refusal) message.refusal = refusal_for(failed);
+    if (in_header && message.is_header_done()) break;
   }
   return used;
 }
+
+void RequestParser::begin_body(std::uint64_t bytes_max) { impl_->message->begin_body(bytes_max); }
 
 const std::optional<Refusal>& RequestParser::refusal() const { return impl_->message->refusal; }
 bool RequestParser::header_done() const { return impl_->message->is_header_done(); }

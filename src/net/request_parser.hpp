@@ -1,7 +1,9 @@
 // RequestParser: bytes in, one Request out, or the refusal to answer with.
 //
-// Knows no socket and no clock. Bounded: what exceeds a limit is refused as soon as it shows. Used again for the next
-// request of a connection after `reset`. Loop thread only.
+// Knows no socket and no clock. Bounded: what exceeds a limit is refused as soon as it shows. `feed` pauses once after
+// the header, where `begin_body` says how large a body this request may have; what came of the body is added to
+// Request::body, from which it may be taken. Used again for the next request of a connection after `reset`. Loop thread
+// only.
 #pragma once
 
 #include "weir/net/server.hpp"
@@ -23,6 +25,8 @@ class RequestParser {
   void reset(Request& into);
   // Returns how many bytes were used; the rest must be offered again with more behind it.
   size_t feed(std::string_view bytes);
+  // A body that is declared to be larger is refused here; one that turns out to be larger, by `feed`.
+  void begin_body(std::uint64_t bytes_max);
   const std::optional<Refusal>& refusal() const;
   bool header_done() const;
   bool done() const;

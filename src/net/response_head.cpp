@@ -36,6 +36,7 @@ std::string_view reason_phrase(int status) {
     case 415: return "Unsupported Media Type";
     case 417: return "Expectation Failed";
     case 422: return "Unprocessable Content";
+    case 426: return "Upgrade Required";
     case 429: return "Too Many Requests";
     case 431: return "Request Header Fields Too Large";
     case 500: return "Internal Server Error";
@@ -64,6 +65,11 @@ bool framing(std::string_view name) {
 }
 }  // namespace
 
+std::optional<std::uint64_t> length_of(const Response& response) {
+  if (response.stream) return std::nullopt;
+  return response.source.next ? response.source.bytes : response.body.size();
+}
+
 void write_head(std::string& out, const Response& response, const HeadFacts& facts) {
   fmt::format_to(std::back_inserter(out), "HTTP/1.1 {} {}\r\ndate: {}\r\nx-request-id: {}\r\n", response.status,
                  reason_phrase(response.status), facts.date, facts.request_id);
@@ -71,8 +77,8 @@ void write_head(std::string& out, const Response& response, const HeadFacts& fac
     out += "content-type: ";
     append_value(out, response.content_type);
     out += "\r\n";
-    if (!response.stream)
-      fmt::format_to(std::back_inserter(out), "content-length: {}\r\n", response.body.size());
+    if (auto length = length_of(response))
+      fmt::format_to(std::back_inserter(out), "content-length: {}\r\n", *length);
     else if (facts.http11)
       out += "transfer-encoding: chunked\r\n";
   }

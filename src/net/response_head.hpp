@@ -5,6 +5,8 @@
 
 namespace weir::net {
 
+inline constexpr std::string_view kEventStream = "text/event-stream";
+
 struct HeadFacts {
   bool http11 = true;
   bool keep_alive = true;
@@ -15,6 +17,8 @@ struct HeadFacts {
 void write_head(std::string& out, const Response& response, const HeadFacts& facts);
 
 bool has_body(int status);
+// Nothing where it is not known before the end.
+std::optional<std::uint64_t> length_of(const Response& response);
 bool same_ignoring_case(std::string_view a, std::string_view b);
 
 }  // namespace weir::net

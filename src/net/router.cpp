@@ -84,10 +84,11 @@ Status fill_params(const std::vector<std::string>& pattern, const Segments& path
 }  // namespace
 
 // Routes are kept ordered by their number of segments, so that a look-up touches only those of the right length.
-void Router::add(Method method, std::string_view pattern, Handler handler) {
+void Router::add(Method method, std::string_view pattern, Handler handler, std::optional<StreamedBody> body) {
   Segments parts = split(pattern);
   WEIR_ASSERT(!parts.too_many);
-  Route route{method, std::string(pattern), {}, std::move(handler)};
+  has_streamed_ = has_streamed_ || body;
+  Route route{method, std::string(pattern), {}, std::move(handler), std::move(body)};
   for (size_t i = 0; i < parts.count; ++i) route.segments.emplace_back(parts.at[i]);
   auto place = std::ranges::upper_bound(routes_, route.segments, before, &Route::segments);
   routes_.insert(place, std::move(route));
@@ -111,7 +112,7 @@ Result<Router::Match> Router::find(Method method, std::string_view raw_path, Req
       known = &route;
       if (!right_method) continue;
       TRY(filled, fill_params(route.segments, path, request));
-      return Match{&route.handler, &route.pattern};
+      return Match{&route.handler, &route.pattern, route.body ? &*route.body : nullptr};
     }
   }
   if (known != nullptr)

@@ -7,9 +7,12 @@
 // error. A kept connection that the server had closed in the meantime is retried once on a new one, but only when no
 // byte of an answer had come and the request is idempotent or marked `replayable` (lease calls carry keys). Answers
 // are bounded. An address with https:// is asked over TLS, with the same deadlines; its certificate is always
-// checked. Loop thread only. A request with `write_by` is for publishers, which may publish only until then: the time
-// is looked at after everything that can block and right before each handing-over of bytes; past it the error's
-// reason is "deadline_passed".
+// checked. Large bodies stream: `upload` is read, and `sink` fed, piece by piece, with no more than one piece in
+// memory; `timeout` is then for each step of the conversation, not for the whole of it, and does not run while a source
+// or a sink takes its time. Such a request has a connection of its own and is never sent twice. Where the server
+// answers before it has the whole upload, the rest is not sent. A request with `write_by` is for publishers, which may
+// publish only until then: the time is looked at after everything that can block and right before each handing-over of
+// bytes; past it the error's reason is "deadline_passed". Loop thread only.
 #pragma once
 
 #include "weir/base/clock.hpp"
@@ -27,7 +30,7 @@ struct ClientResponse {
 struct ClientRequest {
   Method method = Method::get;
   std::string target;     // path and query, already encoded
-  std::string body = {};  // sent as application/json when not empty
+  std::string body = {};
   Secret bearer = {};
   Duration timeout = 10s;
   bool replayable = false;
@@ -36,6 +39,12 @@ struct ClientRequest {
   // Whether an answer is really the service's; where it is not, the client leaves that address as after a failure. Of
   // a stream, only the head is known then.
   std::function<bool(const ClientResponse&)> usable = {};
+  std::string content_type = "application/json";  // of `body` or `upload`
+  BodySource upload = {};                         // instead of `body`
+  // Takes the body of an answer with status 2xx, whose `body` stays empty; an error ends the request with this error.
+  // What came before a failure has been handed over: only where `send` succeeds was it everything.
+  std::function<boost::asio::awaitable<Status>(std::string)> sink = {};
+  std::uint64_t sink_bytes_max = 1ULL << 40;
 };
 
 struct ClientOptions {
@@ -54,6 +63,7 @@ struct StreamedEvent {
 class HttpClient {
  public:
   // "http://127.0.0.1:8080", "https://plane.example/weir", or several with commas between; a path is kept as a prefix.
+  // "ws://" and "wss://" are other words for the same.
   static Result<HttpClient> create(boost::asio::io_context& io, std::string_view base_urls,
                                    ClientOptions options = {});
   HttpClient(HttpClient&&) noexcept;
@@ -65,6 +75,8 @@ class HttpClient {
   // (not even a comment) arrives for `silence`.
   boost::asio::awaitable<Status> follow(ClientRequest request, Duration silence,
                                         std::function<bool(const StreamedEvent&)> each);
+  // Opens a WebSocket at the request's target within its `timeout`. A refusal is the error that the server named.
+  boost::asio::awaitable<Result<WebSocket>> web_socket(ClientRequest request, WebSocketLimits limits = {});
   void close_idle();
   // Other addresses, from the next request on; what is under way goes on.
   Status use(std::string_view base_urls);

@@ -3,6 +3,7 @@
 
 #include "weir/base/result.hpp"
 #include "weir/base/time.hpp"
+#include "weir/net/web_socket.hpp"
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/json/value.hpp>
@@ -19,6 +20,20 @@ namespace weir::net {
 enum class Method { get, head, post, put, patch, del, options, other };
 std::string_view to_string(Method method);
 
+// A body that is read piece by piece, because it may be too large to be held at once. Loop thread only.
+class BodyReader {
+ public:
+  virtual ~BodyReader() = default;
+  // What has come, "" at the end of the body. An error means that the rest will not come; the client is then told why.
+  virtual boost::asio::awaitable<Result<std::string>> read_some() = 0;
+};
+
+// Where a body that is sent piece by piece comes from. It is asked for the next piece when the last one has been taken.
+struct BodySource {
+  std::function<boost::asio::awaitable<Result<std::string>>()> next = {};  // "" at the end
+  std::optional<std::uint64_t> bytes = {};  // where known: what `next` yields in all, and the Content-Length
+};
+
 struct Request {
   Method method = Method::get;
   std::string path;                                     // percent-decoded, without the query
@@ -26,6 +41,7 @@ struct Request {
   std::map<std::string, std::string, std::less<>> headers;  // names in lower case
   std::map<std::string, std::string, std::less<>> params;  // what the route's {names} matched
   std::string body;
+  BodyReader* streamed = nullptr;  // the body, where the route declares a StreamedBody; lives as long as the handler
   std::string request_id;   // the client's X-Request-Id when it is sane, else made here
   std::string remote;       // the peer's address, for logs
 
@@ -50,7 +66,13 @@ struct Response {
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers;
   // Set for server-sent events: runs after the header was sent; the stream ends when it returns.
-  std::function<boost::asio::awaitable<void>(EventStream&)> stream;
+  std::function<boost::asio::awaitable<void>(EventStream&)> stream = {};
+  // Set for a body that is streamed; where the source fails, the client finds the answer cut off.
+  BodySource source = {};
+  // Set for a WebSocket: runs after the upgrade; when it returns, the connection is closed. It is cancelled where it
+  // goes on for `close_timeout` after the connection's end. A request that is no upgrade is answered with 426.
+  std::function<boost::asio::awaitable<void>(WebSocket&)> socket = {};
+  WebSocketLimits socket_limits = {};
 
   static Response json(const boost::json::value& v, int status = 200);
   static Response text(std::string body, int status = 200, std::string type = "text/plain; charset=utf-8");
