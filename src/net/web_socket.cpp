@@ -258,8 +258,9 @@ WebSocketEnd WebSocket::Impl::end_of(const error_code& failed) const {
   };
   if (failed == websocket::error::closed && !goodbye_) {
     const websocket::close_reason& said = stream_.reason();
-    return coded(Why::closed_by_peer, static_cast<websocket::close_code>(said.code),
-                 std::string(said.reason.data(), said.reason.size()));
+    auto code = static_cast<websocket::close_code>(said.code);
+    if (code == websocket::close_code::none) code = websocket::close_code::no_status;
+    return coded(Why::closed_by_peer, code, std::string(said.reason.data(), said.reason.size()));
   }
   if (failed == websocket::error::message_too_big)
     return coded(Why::too_large, websocket::close_code::too_big,

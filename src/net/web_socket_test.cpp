@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <random>
 
 namespace weir::net {
 namespace {
@@ -178,6 +179,49 @@ TEST(WebSocket, WhatIsAgainstTheProtocol_EndsWithTheCodeForIt) {
     EXPECT_TRUE(server.eventually([&] { return server.seen.is(rows[i].why); })) << i << " " << server.seen.why;
     EXPECT_EQ(server.seen.code, rows[i].code) << i;
   }
+}
+
+TEST(WebSocket, CloseFrameWithoutACode_IsAnswered) {
+  EchoServer server;
+  RawClient client(server.port());
+  client.send(kUpgrade);
+  client.read_until("\r\n\r\n");
+  client.send(frame(0x88, ""));
+  EXPECT_EQ(close_code(client.read_to_end()), 1000);
+  client.close();
+  EXPECT_TRUE(server.eventually([&] { return server.seen.is(Why::closed_by_peer); }));
+  EXPECT_EQ(server.seen.code, 1005);
+}
+
+// Beast asserts much about its input; nothing a client sends may reach an assertion, or keep a connection.
+TEST(WebSocket, MutatedFrames_EndInMessagesOrInTheConnectionsEnd) {
+  EchoServer server({.message_bytes_max = 2000, .close_timeout = 100ms});
+  std::string upgrade(kUpgrade);
+  upgrade.insert(upgrade.size() - 2, "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits\r\n");
+  const std::string packed("\xF2\x48\xCD\xC9\xC9\x07\x00", 7);  // "Hello", as RFC 7692 compresses it
+  const std::vector<std::string> seeds = {
+      frame(0xC1, packed) + frame(0xC1, packed), frame(0x41, packed.substr(0, 3)) + frame(0x80, packed.substr(3)),
+      frame(0x01, "Hel") + frame(0x89, "ping") + frame(0x80, "lo") + frame(0x88, "\x03\xE8" "bye"),
+      frame(0x82, std::string(300, 'x')) + frame(0x81, "\xC3\xBC") + frame(0x8A, "")};
+  std::mt19937 random(7);
+  auto draw = [&](size_t below) { return std::uniform_int_distribution<size_t>(0, below - 1)(random); };
+  size_t echoed = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string text = seeds[draw(seeds.size())];
+    for (size_t i = draw(4); i > 0; --i) {
+      size_t at = draw(text.size());
+      if (draw(3) == 0) text.erase(at, 1 + draw(3));
+      else text[at] = static_cast<char>(draw(256));
+    }
+    RawClient client(server.port());
+    client.send(upgrade);
+    EXPECT_TRUE(has(client.read_until("\r\n\r\n"), "permessage-deflate"));
+    client.send(text + frame(0x88, "\x03\xE8"));
+    client.finish();
+    echoed += client.read_to_end().size() > 4 ? 1 : 0;
+  }
+  EXPECT_GT(echoed, 50u);
+  EXPECT_TRUE(server.eventually([&] { return server.server->connections() == 0; }));
 }
 
 TEST(WebSocket, PingsAreAnswered_AndFragmentsJoined) {
