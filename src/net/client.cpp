@@ -157,7 +157,8 @@ asio::awaitable<HttpClient::State::Attempt> HttpClient::State::exchange(const Cl
   bool whole = true;
   if (request.upload.next) {
     Uploaded uploaded = co_await upload_body(request, *link, *parser);
-    if (!uploaded.passed.status) co_return Attempt{std::move(uploaded.passed.status).error(), false, uploaded.passed.own};
+    Passed& passed = uploaded.passed;
+    if (!passed.status) co_return Attempt{std::move(passed.status).error(), false, passed.own};
     whole = uploaded.whole;
   }
   for (;;) {
@@ -226,7 +227,7 @@ asio::awaitable<Result<WebSocket>> HttpClient::State::web_socket(std::shared_ptr
     link->set_deadline(request.timeout);
     Status opened = co_await link->open();
     if (!opened) {
-      self->leave(*link);
+      if (opened.error().reason != "cancelled") self->leave(*link);
       co_return std::move(opened).error();
     }
     ClientLink::Released released = link->release();

@@ -58,7 +58,8 @@ bool accepts_type(std::string_view type, const StreamedBody* streamed) {
 }
 
 Error type_error(const StreamedBody* streamed) {
-  std::string types = streamed == nullptr ? "application/json" : fmt::format("{}", fmt::join(streamed->content_types, " or "));
+  std::string types = "application/json";
+  if (streamed != nullptr) types = fmt::format("{}", fmt::join(streamed->content_types, " or "));
   return Error{Errc::unsupported, "unsupported_media_type", fmt::format("Content-Type: must be {}", types)};
 }
 

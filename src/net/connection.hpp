@@ -1,8 +1,8 @@
 // Connection: one client of an HttpServer, from accept to close, in one coroutine.
 //
 // Requests of a connection are served one after the other. Time limits cost nothing per request: a connection only
-// notes its deadline, and the server's sweep calls `tend` on each about once a second. The handler of an event stream or
-// a WebSocket runs in a coroutine of its own, because it waits for something else than the client; the connection's
+// notes its deadline, and the server's sweep calls `tend` on each about once a second. The handler of an event stream
+// or a WebSocket runs in a coroutine of its own, because it waits for something else than the client; the connection's
 // coroutine then watches for the client's leaving and waits for the handler's end. Loop thread only.
 #pragma once
 

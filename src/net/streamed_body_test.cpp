@@ -207,9 +207,9 @@ TEST(StreamedBody, ClientThatLeaves_IsToldToTheHandler) {
   EXPECT_EQ(server.problem, "client_gone");
 }
 
-TEST(StreamedBody, SlowHandlerAndSlowReader_HoldTheOtherEndUp) {
-  RunningServer server;
+TEST(StreamedBody, SlowReader_HoldsTheSourceUp) {
   std::atomic<int> made = 0;
+  RunningServer server;
   server.router.add(Method::get, "/endless", [&](Request&) -> asio::awaitable<Response> {
     Response response;
     response.source.next = [&]() -> asio::awaitable<Result<std::string>> {
@@ -222,10 +222,9 @@ TEST(StreamedBody, SlowHandlerAndSlowReader_HoldTheOtherEndUp) {
   RawClient client(server.port(), 4096);
   client.send(testing::get("/endless"));
   client.read_until("\r\n\r\n");
-  int before = -1;
-  EXPECT_TRUE(server.eventually([&] {  // the source is no longer asked
-    return std::exchange(before, made.load()) == made && made > 0;
-  }));
+  // Each question gives the server a turn: one that is not held up would make a piece at each.
+  for (int i = 0; i < 2000; ++i) server.ask([&] { return made.load(); });
+  EXPECT_GT(made, 0);
   EXPECT_LT(made, 200);
 }
 

@@ -118,6 +118,8 @@ class RawClient {
     }
     return true;
   }
+  // Nothing more will be sent; answers are still read.
+  void finish() { ::shutdown(fd_, SHUT_WR); }
   void send_slowly(std::string_view text) {
     for (char c : text)
       if (!send(std::string_view(&c, 1))) return;

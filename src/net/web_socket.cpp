@@ -22,7 +22,7 @@ namespace http = boost::beast::http;
 namespace websocket = boost::beast::websocket;
 
 namespace {
-constexpr size_t kFirstReadBytes = 4 << 10, kReadBytes = 64 << 10;  // a frame's length is a claim until its bytes are here
+constexpr size_t kFirstReadBytes = 4 << 10, kReadBytes = 64 << 10;  // a frame's length is but a claim
 constexpr size_t kWriteBytes = 16 << 10;
 constexpr size_t kCompressedBytesMin = 256;
 constexpr int kWindowBits = 12, kLevel = 3;  // 25 kB for a connection that compresses, and little of the loop's time
@@ -121,7 +121,7 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   void run(asio::awaitable<void> work);
-  void set_patience(Duration patience);
+  void set_patience(websocket::stream_base::duration patience);
   asio::awaitable<void> read_all();
   asio::awaitable<error_code> read_message(WebSocketMessage& message);
   asio::awaitable<void> write_all_queued();
@@ -170,7 +170,7 @@ WebSocket::Impl::Impl(tcp::socket socket, std::unique_ptr<TlsSession> tls, std::
 }
 
 // ---- opening ----
-void WebSocket::Impl::set_patience(Duration patience) {
+void WebSocket::Impl::set_patience(websocket::stream_base::duration patience) {
   stream_.set_option(websocket::stream_base::timeout{patience, kNoLimit, false});
 }
 
@@ -197,19 +197,19 @@ asio::awaitable<Status> WebSocket::Impl::dial(WebSocketDial dial) {
 
 asio::awaitable<Status> WebSocket::Impl::open(std::shared_ptr<Impl> self, asio::awaitable<Status> handshake) {
   auto opened = std::make_shared<std::optional<Status>>();
-  auto shake = [](std::shared_ptr<Impl> impl, auto result, asio::awaitable<Status> work) -> asio::awaitable<void> {
+  auto shake = [](auto result, asio::awaitable<Status> work) -> asio::awaitable<void> {
     Status shaken = co_await std::move(work);
     result->emplace(std::move(shaken));
-    impl->changed();
   };
-  self->run(shake(self, opened, std::move(handshake)));
-  while (!*opened) {
+  self->run(shake(opened, std::move(handshake)));
+  while (self->running_ > 0) {
     co_await wait(self->changed_);
     bool given_up = co_await cancelled();
     if (given_up) self->finish({.text = "given up while it was being opened"}, true);
   }
+  if (!*opened) co_return over_error();  // it ended by an exception
   if (!**opened) co_return std::move(**opened).error();
-  self->stream_.set_option(websocket::stream_base::timeout{kNoLimit, kNoLimit, false});  // from here on `watch` watches
+  self->set_patience(kNoLimit);  // from here on `watch` watches
   self->run(self->read_all());
   self->run(self->write_all_queued());
   self->run(self->watch());
@@ -219,7 +219,7 @@ asio::awaitable<Status> WebSocket::Impl::open(std::shared_ptr<Impl> self, asio::
 // The coroutine's frame holds no reference of its own: the handler that hears of its end keeps this object.
 void WebSocket::Impl::run(asio::awaitable<void> work) {
   ++running_;
-  asio::co_spawn(stream_.get_executor(), std::move(work), [self = shared_from_this()](const std::exception_ptr& thrown) {
+  auto ended = [self = shared_from_this()](const std::exception_ptr& thrown) {
     --self->running_;
     try {
       if (thrown) std::rethrow_exception(thrown);
@@ -228,7 +228,8 @@ void WebSocket::Impl::run(asio::awaitable<void> work) {
       self->finish({.text = "an internal error"}, true);
     }
     self->changed();
-  });
+  };
+  asio::co_spawn(stream_.get_executor(), std::move(work), std::move(ended));
 }
 
 void WebSocket::Impl::finish(WebSocketEnd reason, bool cut) {
@@ -257,8 +258,9 @@ WebSocketEnd WebSocket::Impl::end_of(const error_code& failed) const {
   };
   if (failed == websocket::error::closed && !goodbye_) {
     const websocket::close_reason& said = stream_.reason();
-    return coded(Why::closed_by_peer, static_cast<websocket::close_code>(said.code),
-                 std::string(said.reason.data(), said.reason.size()));
+    auto code = static_cast<websocket::close_code>(said.code);
+    if (code == websocket::close_code::none) code = websocket::close_code::no_status;
+    return coded(Why::closed_by_peer, code, std::string(said.reason.data(), said.reason.size()));
   }
   if (failed == websocket::error::message_too_big)
     return coded(Why::too_large, websocket::close_code::too_big,
@@ -406,7 +408,8 @@ void WebSocket::Impl::begin_close(std::uint16_t code, std::string reason) {
 
 // ---- time limits ----
 asio::awaitable<void> WebSocket::Impl::watch() {
-  Duration shortest = std::min({limits_.ping_after, limits_.pong_timeout, limits_.write_timeout, limits_.close_timeout});
+  const WebSocketLimits& limits = limits_;
+  Duration shortest = std::min({limits.ping_after, limits.pong_timeout, limits.write_timeout, limits.close_timeout});
   while (!end) {
     tick_.expires_after(std::clamp(shortest / 4, kTickMin, kTickMax));
     co_await wait(tick_);

@@ -7,12 +7,12 @@
 // error. A kept connection that the server had closed in the meantime is retried once on a new one, but only when no
 // byte of an answer had come and the request is idempotent or marked `replayable` (lease calls carry keys). Answers
 // are bounded. An address with https:// is asked over TLS, with the same deadlines; its certificate is always
-// checked. Large bodies stream: `upload` is read, and `sink` fed, piece by piece, with no more than one piece in memory;
-// `timeout` is then for each step of the conversation, not for the whole of it, and does not run while a source or a
-// sink takes its time. Such a request has a connection of its own and is never sent twice. Where the server answers
-// before it has the whole upload, the rest is not sent. Loop thread only. A request with `write_by` is for publishers, which may publish only until then: the time
-// is looked at after everything that can block and right before each handing-over of bytes; past it the error's
-// reason is "deadline_passed".
+// checked. Large bodies stream: `upload` is read, and `sink` fed, piece by piece, with no more than one piece in
+// memory; `timeout` is then for each step of the conversation, not for the whole of it, and does not run while a source
+// or a sink takes its time. Such a request has a connection of its own and is never sent twice. Where the server
+// answers before it has the whole upload, the rest is not sent. A request with `write_by` is for publishers, which may
+// publish only until then: the time is looked at after everything that can block and right before each handing-over of
+// bytes; past it the error's reason is "deadline_passed". Loop thread only.
 #pragma once
 
 #include "weir/base/clock.hpp"

@@ -40,7 +40,8 @@ struct WebSocketMessage {
   bool binary = false;
 };
 
-// Why a WebSocket is over. `code` is that of its close frame, whoever sent it; 1006 where there was none.
+// Why a WebSocket is over. `code` is that of its close frame, whoever sent it; 1005 where the frame named none, 1006
+// where there was no frame.
 struct WebSocketEnd {
   enum class Why {
     closed_by_peer,
