@@ -222,6 +222,16 @@ Result<Claims> TokenKey::verify(std::string_view token, WallTime now) const {
   return read_claims(*claims, now);
 }
 
+// What a token's signature covers begins with kHeader, so no token's signature can be the key of a purpose.
+std::string TokenKey::sign_for(std::string_view purpose, std::string_view text) const {
+  std::string key = hmac_sha256(key_.reveal(), fmt::format("weir key for: {}", purpose));
+  return base64url(hmac_sha256(key, text));
+}
+
+bool TokenKey::is_signed_for(std::string_view purpose, std::string_view text, std::string_view signature) const {
+  return equal_constant_time(signature, sign_for(purpose, text));
+}
+
 // ---- the key's file ----
 namespace {
 // Closes and, for a temporary file, removes.

@@ -104,6 +104,28 @@ TEST_P(DisplayContract, Models_AreNumbered_AndKeepTheirFileWhenTheyChange) {
                "no_model_id");
 }
 
+TEST_P(DisplayContract, AModelsFile_IsReplaced_AndNothingElseOfTheModel) {
+  ModelId id = model();
+  auto before = run(catalog().show_model(id, {}));
+  ASSERT_TRUE(before);
+  for (const char* name : {"first.onnx", "second.onnx"}) {
+    ModelFile file{name, std::string(64, name[0]), 4'294'967'296};
+    auto changed = run(catalog().set_model_file(id, kTenant, file));
+    ASSERT_TRUE(changed) << changed.error().message;
+    EXPECT_EQ(changed->file, file);
+    EXPECT_GE(changed->updated_at, before->updated_at);
+    auto shown = run(catalog().show_model(id, {}));
+    ASSERT_TRUE(shown);
+    EXPECT_EQ(shown->file, file);
+    EXPECT_EQ(shown->name, before->name);
+    EXPECT_EQ(shown->created_at, before->created_at);
+  }
+  ModelFile third{"third.onnx", std::string(64, 't'), 3};
+  expect_error(run(catalog().set_model_file(id, kForeign, third)), Errc::not_found, "model_not_found");
+  expect_error(run(catalog().set_model_file(id + 1, {}, third)), Errc::not_found, "model_not_found");
+  EXPECT_EQ(run(catalog().show_model(id, {}))->file->name, "second.onnx");
+}
+
 TEST_P(DisplayContract, Lists_ComeInOrder_InPages_AndByTenant) {
   ModelId one = model(), two = model(), foreign = model("t2");
   EXPECT_EQ(run(catalog().list_models(kTenant, 0, 10))->size(), 2u);

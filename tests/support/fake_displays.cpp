@@ -66,6 +66,11 @@ Async<std::vector<ModelRecord>> FakeCatalog::list_models(TenantId tenant, ModelI
 Async<ModelRecord> FakeCatalog::show_model(ModelId id, TenantId tenant) {
   co_return shown(rows_.models, id, tenant, "model", "model_id");
 }
+Async<ModelRecord> FakeCatalog::set_model_file(ModelId id, TenantId tenant, ModelFile file) {
+  CO_TRY(model, shown(rows_.models, id, tenant, "model", "model_id"));
+  model.file = std::move(file);
+  co_return put(rows_.models, model, clock_());
+}
 Async<Nothing> FakeCatalog::remove_model(ModelId id, TenantId tenant) {
   CO_TRY(present, shown(rows_.models, id, tenant, "model", "model_id"));
   for (const auto& [playlist_id, playlist] : rows_.playlists)

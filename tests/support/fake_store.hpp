@@ -133,6 +133,7 @@ class FakeCatalog : public Catalog, public virtual FakeTables {
   Async<ModelRecord> put_model(ModelRecord model, Put how) override;
   Async<std::vector<ModelRecord>> list_models(TenantId tenant, ModelId after, int limit) override;
   Async<ModelRecord> show_model(ModelId id, TenantId tenant) override;
+  Async<ModelRecord> set_model_file(ModelId id, TenantId tenant, ModelFile file) override;
   Async<Nothing> remove_model(ModelId id, TenantId tenant) override;
   Async<PlaylistRecord> put_playlist(PlaylistRecord playlist, Put how) override;
   Async<std::vector<PlaylistRecord>> list_playlists(TenantId tenant, PlaylistId after, int limit) override;

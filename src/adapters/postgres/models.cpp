@@ -67,6 +67,15 @@ Result<ModelRecord> show_model(Connection& c, ModelId id, const TenantId& tenant
   return model_row(rows, 0);
 }
 
+Result<ModelRecord> set_model_file(Connection& c, ModelId id, const TenantId& tenant, const ModelFile& file) {
+  Rows rows = c.query("UPDATE models AS m SET file_name = $3::text, file_sha256 = $4::text, file_bytes = $5::bigint,"
+                      " updated_at = weir_clock() WHERE m.model_id = $1::bigint AND ($2::text = '' OR m.tenant_id = $2)"
+                      " RETURNING " WEIR_MODEL_COLUMNS,
+                      Params() << id << tenant << file.name << file.sha256 << file.bytes);
+  if (rows.size() == 0) return no_such("model", "model_id");
+  return model_row(rows, 0);
+}
+
 // The row is locked first: nobody can name the model between the look at who does and its end.
 Result<Nothing> remove_model(Connection& c, ModelId id, const TenantId& tenant) {
   Transaction tx(c);

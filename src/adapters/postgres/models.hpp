@@ -28,6 +28,7 @@ inline constexpr const char* kTenantOfModel = "SELECT tenant_id FROM models WHER
 Result<ModelRecord> put_model(Connection& c, ModelRecord model, Put how);
 std::vector<ModelRecord> list_models(Connection& c, const TenantId& tenant, ModelId after, int limit);
 Result<ModelRecord> show_model(Connection& c, ModelId id, const TenantId& tenant);
+Result<ModelRecord> set_model_file(Connection& c, ModelId id, const TenantId& tenant, const ModelFile& file);
 Result<Nothing> remove_model(Connection& c, ModelId id, const TenantId& tenant);
 
 }  // namespace weir::postgres

@@ -187,6 +187,9 @@ class PostgresStore::CatalogPort final : public Catalog {
   Async<ModelRecord> show_model(ModelId id, TenantId tenant) override {
     return state_.ask(postgres::show_model, id, tenant);
   }
+  Async<ModelRecord> set_model_file(ModelId id, TenantId tenant, ModelFile file) override {
+    return state_.ask(postgres::set_model_file, id, tenant, file);
+  }
   Async<Nothing> remove_model(ModelId id, TenantId tenant) override {
     return state_.ask(postgres::remove_model, id, tenant);
   }

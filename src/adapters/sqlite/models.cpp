@@ -63,6 +63,15 @@ Result<ModelRecord> show_model(Db& db, ModelId id, const TenantId& tenant) {
   return model_row(q);
 }
 
+Result<ModelRecord> set_model_file(Db& db, WallTime clock, ModelId id, const TenantId& tenant, const ModelFile& file) {
+  Query q = db.query(
+      "UPDATE models SET file_name = ?3, file_sha256 = ?4, file_bytes = ?5, updated_at = ?6 "
+      "WHERE model_id = ?1 AND (?2 = '' OR tenant_id = ?2)");
+  q << id << tenant << file.name << file.sha256 << file.bytes << clock;
+  q.run();
+  return show_model(db, id, tenant);
+}
+
 Result<Nothing> remove_model(Db& db, ModelId id, const TenantId& tenant) {
   TRY(present, show_model(db, id, tenant));
   {

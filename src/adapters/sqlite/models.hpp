@@ -29,6 +29,7 @@ inline constexpr const char* kTenantOfModel = "SELECT tenant_id FROM models WHER
 Result<ModelRecord> put_model(Db& db, WallTime clock, ModelRecord model, Put how);
 std::vector<ModelRecord> list_models(Db& db, const TenantId& tenant, ModelId after, int limit);
 Result<ModelRecord> show_model(Db& db, ModelId id, const TenantId& tenant);
+Result<ModelRecord> set_model_file(Db& db, WallTime clock, ModelId id, const TenantId& tenant, const ModelFile& file);
 Result<Nothing> remove_model(Db& db, ModelId id, const TenantId& tenant);
 
 }  // namespace weir::sqlite

@@ -289,6 +289,9 @@ class SqliteStore::CatalogPort final : public Catalog {
   Async<ModelRecord> show_model(ModelId id, TenantId tenant) override {
     return state_.reading(sqlite::show_model, id, tenant);
   }
+  Async<ModelRecord> set_model_file(ModelId id, TenantId tenant, ModelFile file) override {
+    return state_.writing(sqlite::set_model_file, wall_now(), id, tenant, file);
+  }
   Async<Nothing> remove_model(ModelId id, TenantId tenant) override {
     return state_.writing(sqlite::remove_model, id, tenant);
   }

@@ -5,6 +5,7 @@
 #include "common/print.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/model_disk/folder_disk.hpp"
 #include "weir/posix/machine.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -33,7 +34,14 @@ control_plane::ControlPlaneSettings plane_settings(const Settings& s) {
           .rules = {.loopback = loopback == "allow" || (loopback == "auto" && listens_on_loopback(s.text("listen")))},
           .retention = {.age = s.duration("event_retention_s"), .events_max = s.integer("event_retention_max")},
           .runner_live = s.duration("runner_live_s"),
-          .token_ttl = s.duration("token_ttl_s")};
+          .token_ttl = s.duration("token_ttl_s"),
+          .model_file_bytes_max = static_cast<std::uint64_t>(s.integer("model_file_bytes_max")),
+          .model_files_url = s.text("model_files_url")};
+}
+
+std::string model_files_folder(const Settings& s) {
+  std::string given = s.text("model_files_dir");
+  return given.empty() ? s.text("state_dir") + "/models" : given;
 }
 
 net::ServerLimits server_limits(const Settings& s, size_t descriptors) {
@@ -77,8 +85,10 @@ Status ServerProcess::start(const Secret& database_url) {
                          .runner_live = settings_.duration("runner_live_s")}));
   store_ = std::move(store);
   metrics_.add_process_metrics();
+  model_disk_ = std::make_unique<model_disk::FolderDisk>(model_files_folder(settings_));
   plane_ = std::make_unique<control_plane::ControlPlane>(*store_.leases, *store_.catalog, *store_.events, *store_.keys,
-                                                         *store_.pictures, clock_, std::move(key), metrics_, plane_settings(settings_));
+                                                         *store_.pictures, *model_disk_, clock_, std::move(key),
+                                                         metrics_, plane_settings(settings_));
   plane_->add_routes(router_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_, descriptors),
                                               [this](const net::Finished& finished) { plane_->observe(finished); });

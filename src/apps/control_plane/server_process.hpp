@@ -63,6 +63,7 @@ class ServerProcess {
   RealClock clock_;
   net::Metrics metrics_;
   OpenStore store_;
+  std::unique_ptr<ModelDisk> model_disk_;
   std::unique_ptr<control_plane::ControlPlane> plane_;
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;

@@ -52,6 +52,7 @@ class Gate {
   Gate(net::TokenKey key, Clock& clock) : key_(std::move(key)), clock_(clock) {}
   Result<Caller> admit(const net::Request& request, Roles roles) const;
   Secret sign(const net::Claims& claims) const { return key_.sign(claims); }
+  const net::TokenKey& key() const { return key_; }
   // Logs a 401 or 403, at most one a second; the next line says how many were left out.
   void report(const net::Request& request, const Error& error);
 

@@ -5,10 +5,10 @@
 namespace weir::control_plane {
 
 ControlPlane::ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys,
-                           Pictures& pictures, Clock& clock, net::TokenKey key, net::Metrics& metrics,
-                           ControlPlaneSettings settings)
-    : plane_(std::make_unique<Plane>(leases, catalog, events, keys, pictures, clock, std::move(key), metrics,
-                                     settings)) {}
+                           Pictures& pictures, ModelDisk& model_disk, Clock& clock, net::TokenKey key,
+                           net::Metrics& metrics, ControlPlaneSettings settings)
+    : plane_(std::make_unique<Plane>(leases, catalog, events, keys, pictures, model_disk, clock, std::move(key), metrics,
+                                     std::move(settings))) {}
 
 ControlPlane::~ControlPlane() = default;
 
@@ -22,6 +22,7 @@ void ControlPlane::add_routes(net::Router& router) {
   add_zone_routes(router, *plane_);
   add_runner_routes(router, *plane_);
   add_model_routes(router, *plane_);
+  add_model_file_routes(router, *plane_);
   add_display_routes(router, *plane_);
   add_event_routes(router, *plane_);
   add_auth_routes(router, *plane_);

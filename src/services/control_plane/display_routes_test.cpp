@@ -80,7 +80,8 @@ class DisplayRoutes : public PlaneTest {
 
   test::FakeStore fake_{[this] { return clock_.wall(); }};
   net::Metrics fake_metrics_;
-  ControlPlane fake_plane_{fake_, fake_, fake_, fake_, pictures_, clock_, key_, fake_metrics_, ControlPlaneSettings{}};
+  ControlPlane fake_plane_{fake_,       fake_,  fake_, fake_,         pictures_,
+                           model_disk_, clock_, key_,  fake_metrics_, ControlPlaneSettings{}};
   boost::asio::cancellation_signal stop_;
   bool ended_ = false;
   std::int64_t seen_ = 0;

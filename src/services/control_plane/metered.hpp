@@ -205,6 +205,9 @@ class MeteredModels final : public Metered<Models> {
   Async<ModelRecord> show_model(ModelId id, TenantId tenant) override {
     return timed("show_model", &Models::show_model, id, std::move(tenant));
   }
+  Async<ModelRecord> set_model_file(ModelId id, TenantId tenant, ModelFile file) override {
+    return timed("set_model_file", &Models::set_model_file, id, std::move(tenant), std::move(file));
+  }
   Async<Nothing> remove_model(ModelId id, TenantId tenant) override {
     return timed("remove_model", &Models::remove_model, id, std::move(tenant));
   }

@@ -56,7 +56,7 @@ const event::Place* CameraPlaces::keep(event::Place place, Instant now) {
 }
 
 Plane::Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Keys& key_store, Pictures& picture_store,
-             Clock& time, net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen)
+             ModelDisk& disk, Clock& time, net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen)
     : leases(lease_store, registry, time),
       sites(catalog, registry, time),
       cameras(catalog, registry, time),
@@ -67,9 +67,10 @@ Plane::Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Key
       events(event_log, registry, time),
       keys(key_store, registry, time),
       pictures(picture_store),
+      model_disk(disk),
       clock(time),
       metrics(registry),
-      settings(chosen),
+      settings(std::move(chosen)),
       gate(std::move(key), time),
       instruments(registry),
       readiness(catalog, registry, time),
@@ -79,7 +80,7 @@ Plane::Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Key
 }
 
 void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,
-                 GuardedHandler handler) {
+                 GuardedHandler handler, std::optional<net::StreamedBody> body) {
   using Answer = asio::awaitable<net::Response>;
   auto guarded = [&plane, roles, handler = std::move(handler)](net::Request& request) -> Answer {
     Result<Caller> caller = plane.gate.admit(request, roles);
@@ -93,7 +94,7 @@ void add_guarded(net::Router& router, Plane& plane, net::Method method, std::str
     plane.gate.report(request, reply.error());
     co_return failed(reply.error());
   };
-  router.add(method, pattern, std::move(guarded));
+  router.add(method, pattern, std::move(guarded), std::move(body));
 }
 
 void add_open(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, OpenHandler handler) {

@@ -65,7 +65,7 @@ class CameraPlaces {
 
 struct Plane {
   Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Keys& key_store, Pictures& picture_store,
-        Clock& time, net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen);
+        ModelDisk& disk, Clock& time, net::TokenKey key, net::Metrics& registry, ControlPlaneSettings chosen);
 
   MeteredLeaseStore leases;
   MeteredSites sites;
@@ -77,6 +77,7 @@ struct Plane {
   MeteredEventLog events;
   MeteredKeys keys;
   Pictures& pictures;
+  ModelDisk& model_disk;
   Clock& clock;
   net::Metrics& metrics;
   const ControlPlaneSettings settings;
@@ -94,7 +95,7 @@ struct Plane {
 using GuardedHandler = std::function<Reply(Plane&, net::Request&, const Caller&)>;
 using OpenHandler = std::function<Reply(Plane&, net::Request&)>;
 void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,
-                 GuardedHandler handler);
+                 GuardedHandler handler, std::optional<net::StreamedBody> body = {});
 void add_open(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, OpenHandler handler);
 
 void add_health_routes(net::Router& router, Plane& plane);
@@ -106,6 +107,7 @@ void add_snapshot_routes(net::Router& router, Plane& plane);
 void add_zone_routes(net::Router& router, Plane& plane);
 void add_runner_routes(net::Router& router, Plane& plane);
 void add_model_routes(net::Router& router, Plane& plane);
+void add_model_file_routes(net::Router& router, Plane& plane);
 void add_display_routes(net::Router& router, Plane& plane);
 void add_event_routes(net::Router& router, Plane& plane);
 void add_auth_routes(net::Router& router, Plane& plane);

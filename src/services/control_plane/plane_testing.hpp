@@ -5,6 +5,7 @@
 // The test's thread only.
 #pragma once
 
+#include "fake_model_disk.hpp"
 #include "scripted_store.hpp"
 #include "weir/control_plane/control_plane.hpp"
 
@@ -82,8 +83,9 @@ class PlaneTest : public testing::Test {
   net::Metrics metrics_;
   ScriptedStore store_;
   MemoryPictures pictures_;
+  test::FakeModelDisk model_disk_;
   net::TokenKey key_ = *net::TokenKey::create(Secret(std::string(32, 'k')));
-  ControlPlane plane_{store_, store_, store_, store_, pictures_, clock_, key_, metrics_, ControlPlaneSettings{}};
+  ControlPlane plane_{store_, store_, store_, store_, pictures_, model_disk_, clock_, key_, metrics_, ControlPlaneSettings{}};
   net::Router router_;
   boost::asio::cancellation_signal stop_ticker_;
   bool ticking_ = false;

@@ -215,6 +215,7 @@ class ScriptedCatalog : public Catalog, public virtual Scripted {
   }
   // What clusters look at is tested over the fake.
   Async<ModelRecord> put_model(ModelRecord, Put) override { co_return missing<ModelRecord>(); }
+  Async<ModelRecord> set_model_file(ModelId, TenantId, ModelFile) override { co_return missing<ModelRecord>(); }
   Async<std::vector<ModelRecord>> list_models(TenantId, ModelId, int) override {
     if (up) co_return std::vector<ModelRecord>();
     co_return missing<std::vector<ModelRecord>>();

@@ -41,6 +41,11 @@ class TokenKey {
   // The error's reason is "token_expired", "token_invalid" ...; its text never repeats the token.
   Result<Claims> verify(std::string_view token, WallTime now) const;
 
+  // Signs a text that is no token, in base64url. Each purpose has a key of its own, made from this one: no token passes
+  // for such a signature, no such signature for a token, and none for another purpose.
+  std::string sign_for(std::string_view purpose, std::string_view text) const;
+  bool is_signed_for(std::string_view purpose, std::string_view text, std::string_view signature) const;
+
  private:
   explicit TokenKey(Secret key) : key_(std::move(key)) {}
   Secret key_;

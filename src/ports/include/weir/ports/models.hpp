@@ -59,6 +59,8 @@ class Models {
   virtual Async<std::vector<ModelRecord>> list_models(TenantId tenant, ModelId after, int limit) = 0;
   virtual Async<ModelRecord> show_model(ModelId id, TenantId tenant) = 0;
   virtual Async<Nothing> remove_model(ModelId id, TenantId tenant) = 0;  // only one that nothing names
+  // Gives the model another file; everything else of it stays.
+  virtual Async<ModelRecord> set_model_file(ModelId id, TenantId tenant, ModelFile file) = 0;
 };
 
 }  // namespace weir

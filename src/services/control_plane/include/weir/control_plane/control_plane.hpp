@@ -18,6 +18,7 @@
 #include "weir/ports/event_log.hpp"
 #include "weir/ports/keys.hpp"
 #include "weir/ports/lease_store.hpp"
+#include "weir/ports/model_disk.hpp"
 #include "weir/ports/pictures.hpp"
 
 #include <memory>
@@ -34,6 +35,8 @@ struct ControlPlaneSettings {
   size_t event_window_bytes = 32 << 20;  // a listener further behind than this is too slow
   Duration runner_live = 10s;  // announced to runners: who is silent for longer counts as gone
   Duration token_ttl = 15min;  // of a token whose buyer does not say
+  std::uint64_t model_file_bytes_max = 4ULL << 30;
+  std::string model_files_url = {};  // where workers ask for models' files; empty: where the link was asked for
   friend bool operator==(const ControlPlaneSettings&, const ControlPlaneSettings&) = default;
 };
 
@@ -41,8 +44,9 @@ struct Plane;
 
 class ControlPlane {
  public:
-  ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys, Pictures& pictures, Clock& clock,
-               net::TokenKey key, net::Metrics& metrics, ControlPlaneSettings settings);
+  ControlPlane(LeaseStore& leases, Catalog& catalog, EventLog& events, Keys& keys, Pictures& pictures,
+               ModelDisk& model_disk, Clock& clock, net::TokenKey key, net::Metrics& metrics,
+               ControlPlaneSettings settings);
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
 

@@ -50,6 +50,17 @@ inline constexpr SettingSpec kSettings[] = {
      "control-plane up", 0.1, 86400},
     {"http_write_timeout_s", SettingKind::number, "15", "s",
      "How long a client may take to read one answer, or one event of a stream.", "control-plane up", 0.1, 3600},
+    {"model_files_dir", SettingKind::text, "", "path",
+     "The folder for the files of detector clusters' models; empty means state_dir/models. Control planes of one store "
+     "share it, and those of another store do not.",
+     "control-plane up"},
+    {"model_file_bytes_max", SettingKind::integer, "4294967296", "bytes",
+     "The largest model file that may be uploaded; a larger one is answered 413.", "control-plane up", 1024,
+     1099511627776},
+    {"model_files_url", SettingKind::text, "", "URL",
+     "The control plane's address as the workers of detector clusters reach it, for the links to models' files; empty "
+     "means the one under which the link was asked for.",
+     "control-plane up"},
     {"shutdown_grace_s", SettingKind::number, "10", "s",
      "How long running requests may take to finish once the process was asked to stop.", "control-plane up", 0, 3600},
 };
@@ -63,6 +74,9 @@ inline Status check_settings(const Settings& s) {
                      fmt::format("between lease_ttl_min_s and lease_ttl_max_s, which are {} and {}", low, high));
   if (s.number("lease_renew_interval_s") * 2 > ttl)
     return s.refused("lease_renew_interval_s", fmt::format("at most half of lease_ttl_s, which is {}", ttl));
+  std::string url = s.text("model_files_url");
+  if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://"))
+    return s.refused("model_files_url", "an http:// or https:// address");
   return ok();
 }
 
