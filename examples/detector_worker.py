@@ -115,11 +115,21 @@ class Worker:
     async def obey(self, command):
         kind, payload = command.get("type"), command.get("payload") or {}
         identifier = payload.get("subscriptionIdentifier")
-        if kind in ("subscribe", "unsubscribe") and identifier in self.cameras:
-            self.cameras.pop(identifier).task.cancel()
-        if kind == "subscribe":
+        if kind == "subscribe" and not self.runs(identifier, payload):
+            self.stop(identifier)
             self.cameras[identifier] = Camera(payload, self.say, self.models)
+        elif kind == "unsubscribe":
+            self.stop(identifier)
         await self.report()
+
+    def runs(self, identifier, wanted):
+        """Whether this very subscription runs already: a new master gives again what it finds, with a fresh model URL."""
+        same = dict(wanted, modelUrl=None)
+        return identifier in self.cameras and dict(self.cameras[identifier].wanted, modelUrl=None) == same
+
+    def stop(self, identifier):
+        if identifier in self.cameras:
+            self.cameras.pop(identifier).task.cancel()
 
     async def serve(self, socket, _path=None):
         """One connection at a time counts: the master's newest. The cameras go on while nobody is connected."""

@@ -31,7 +31,7 @@ struct BackendSettings {
   lease::Owner owner;
   ClusterId cluster;
   TenantId tenant = {};  // empty: the cluster serves all tenants
-  lease::HolderPolicy lease = {};
+  lease::HolderPolicy lease = {.kind = lease::Kind::cluster};
   MasterSettings master = {};
   Duration look_every = 30s;
 };
