@@ -9,7 +9,7 @@ namespace weir::sim {
 namespace {
 
 constexpr std::uint64_t kOwnDraws = 0x57EA;  // so that a seed's runners do not depend on its streams
-constexpr double kShare = 0.2;               // of the seeds have streams
+constexpr double kShare = 0.125;             // of the seeds have streams
 
 bool about_streams(Planted fault) {
   return std::ranges::find(kPlantedInStreams, fault) != kPlantedInStreams.end();
@@ -96,8 +96,8 @@ void StreamWorld::copy_folder(const StreamHost& from, StreamHost& to) {
 }
 
 void StreamWorld::freeze(StreamHost& host, bool children_too, Duration how_long) {
-  time_.trace("host {}: its orchestrator{} stand still for {} ms", host.index, children_too ? " and its children" : "",
-              how_long / 1ms);
+  time_.trace("host {}: its orchestrator {} for {} ms", host.index,
+              children_too ? "and its children stand still" : "stands still", how_long / 1ms);
   if (!host.down) time_.pause(host.orchestrator, how_long);
   if (!children_too) return;
   for (const ChildPtr& c : host.processes) time_.pause(c, how_long);
@@ -200,8 +200,8 @@ void StreamWorld::heal() {
 // ---- the rest ----
 
 Duration StreamWorld::rest_within() const {
-  // A restart of an orchestrator or of a paused host that is under way, a lease that runs out, a child that nobody
-  // knows and that ends by itself 35 s after its deadline, and the delays of restarts.
+  // An orchestrator that is down or stands still when the faults stop, a lease that runs out and is held back for a
+  // while, a child that nobody knows and that its keeper ends 35 s after its deadline, and the delays of restarts.
   return 45s + 2 * lease_.ttl + 60s;
 }
 
