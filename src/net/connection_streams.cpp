@@ -17,6 +17,30 @@ namespace asio = boost::asio;
 
 namespace {
 constexpr std::uint16_t kNormal = 1000, kGoingAway = 1001, kInternalError = 1011;
+
+bool has_token(std::string_view list, std::string_view token) {
+  while (!list.empty()) {
+    size_t comma = std::min(list.find(','), list.size());
+    std::string_view one = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    while (one.starts_with(' ') || one.starts_with('\t')) one.remove_prefix(1);
+    while (one.ends_with(' ') || one.ends_with('\t')) one.remove_suffix(1);
+    if (same_ignoring_case(one, token)) return true;
+  }
+  return false;
+}
+
+// Why a request cannot be answered with a WebSocket; nothing where it can.
+std::optional<Error> upgrade_problem(const Request& request, bool http11) {
+  bool asked = http11 && request.method == Method::get && has_token(request.header("connection"), "upgrade") &&
+               has_token(request.header("upgrade"), "websocket");
+  if (!asked) return Error{Errc::invalid, "upgrade_required", "this path speaks WebSocket only"};
+  if (request.header("sec-websocket-version") != "13")
+    return Error{Errc::invalid, "upgrade_required", "Sec-WebSocket-Version: must be 13"};
+  if (request.header("sec-websocket-key").size() != 24)
+    return Error{Errc::invalid, "bad_request", "Sec-WebSocket-Key: must be 16 bytes in base64"};
+  return std::nullopt;
+}
 }  // namespace
 
 // ---- event streams ----

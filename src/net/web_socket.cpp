@@ -1,11 +1,12 @@
 #include "weir/net/web_socket.hpp"
 
-#include "response_head.hpp"
 #include "web_socket_open.hpp"
 #include "wire.hpp"
 #include "weir/base/ids.hpp"
 #include "weir/base/log.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -28,7 +29,7 @@ constexpr size_t kCompressedBytesMin = 256;
 constexpr int kWindowBits = 12, kLevel = 3;  // 25 kB for a connection that compresses, and little of the loop's time
 constexpr size_t kReasonBytesMax = 123;
 constexpr std::uint16_t kTooSlow = 1008;
-constexpr Duration kTickMin = 5ms, kTickMax = 1s;
+constexpr Duration kTickMin = 5ms, kTickMax = 1s, kStuck = 100ms;
 const auto kNoLimit = websocket::stream_base::none();
 
 using Moment = Wire::Moment;
@@ -45,18 +46,6 @@ asio::awaitable<bool> cancelled() {
 
 // What a message takes of the memory; a queue of empty ones is bounded, too.
 size_t cost(const WebSocketMessage& message) { return message.bytes.capacity() + sizeof message; }
-
-bool has_token(std::string_view list, std::string_view token) {
-  while (!list.empty()) {
-    size_t comma = std::min(list.find(','), list.size());
-    std::string_view one = list.substr(0, comma);
-    list.remove_prefix(std::min(comma + 1, list.size()));
-    while (one.starts_with(' ') || one.starts_with('\t')) one.remove_prefix(1);
-    while (one.ends_with(' ') || one.ends_with('\t')) one.remove_suffix(1);
-    if (same_ignoring_case(one, token)) return true;
-  }
-  return false;
-}
 
 Error handshake_error(const error_code& failed, const websocket::response_type& answer, const std::string& name) {
   if (failed == websocket::error::upgrade_declined) {
@@ -87,17 +76,6 @@ auto decorator_of(HeaderList headers, http::field own_name) {
 }
 }  // namespace
 
-std::optional<Error> upgrade_problem(const Request& request, bool http11) {
-  bool asked = http11 && request.method == Method::get && has_token(request.header("connection"), "upgrade") &&
-               has_token(request.header("upgrade"), "websocket");
-  if (!asked) return Error{Errc::invalid, "upgrade_required", "this path speaks WebSocket only"};
-  if (request.header("sec-websocket-version") != "13")
-    return Error{Errc::invalid, "upgrade_required", "Sec-WebSocket-Version: must be 13"};
-  if (request.header("sec-websocket-key").size() != 24)
-    return Error{Errc::invalid, "bad_request", "Sec-WebSocket-Key: must be 16 bytes in base64"};
-  return std::nullopt;
-}
-
 // Three coroutines share it: the reader, the writer, and the watch over all time limits. Each ends once `end` is set.
 class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
  public:
@@ -120,7 +98,7 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
   size_t queued = 0;
 
  private:
-  void run(asio::awaitable<void> work);
+  void run(asio::awaitable<void> work, asio::cancellation_slot slot = {});
   void set_patience(websocket::stream_base::duration patience);
   asio::awaitable<void> read_all();
   asio::awaitable<error_code> read_message(WebSocketMessage& message);
@@ -141,6 +119,7 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
   websocket::stream<Wire> stream_;
   const WebSocketLimits limits_;
   asio::steady_timer changed_, tick_;  // the first never expires: cancelling it wakes everybody who waits
+  asio::cancellation_signal stop_reading_, stop_writing_;
   int running_ = 0;
 
   std::optional<WebSocketMessage> arrived_;
@@ -210,14 +189,14 @@ asio::awaitable<Status> WebSocket::Impl::open(std::shared_ptr<Impl> self, asio::
   if (!*opened) co_return over_error();  // it ended by an exception
   if (!**opened) co_return std::move(**opened).error();
   self->set_patience(kNoLimit);  // from here on `watch` watches
-  self->run(self->read_all());
-  self->run(self->write_all_queued());
+  self->run(self->read_all(), self->stop_reading_.slot());
+  self->run(self->write_all_queued(), self->stop_writing_.slot());
   self->run(self->watch());
   co_return ok();
 }
 
 // The coroutine's frame holds no reference of its own: the handler that hears of its end keeps this object.
-void WebSocket::Impl::run(asio::awaitable<void> work) {
+void WebSocket::Impl::run(asio::awaitable<void> work, asio::cancellation_slot slot) {
   ++running_;
   auto ended = [self = shared_from_this()](const std::exception_ptr& thrown) {
     --self->running_;
@@ -228,8 +207,9 @@ void WebSocket::Impl::run(asio::awaitable<void> work) {
       self->finish({.text = "an internal error"}, true);
     }
     self->changed();
+    self->tick_.cancel();
   };
-  asio::co_spawn(stream_.get_executor(), std::move(work), std::move(ended));
+  asio::co_spawn(stream_.get_executor(), std::move(work), asio::bind_cancellation_slot(slot, std::move(ended)));
 }
 
 void WebSocket::Impl::finish(WebSocketEnd reason, bool cut) {
@@ -290,6 +270,7 @@ asio::awaitable<error_code> WebSocket::Impl::read_message(WebSocketMessage& mess
 }
 
 asio::awaitable<void> WebSocket::Impl::read_all() {
+  co_await asio::this_coro::throw_if_cancelled(false);
   while (!end) {
     if (arrived_) {
       co_await wait(changed_);
@@ -382,6 +363,7 @@ asio::awaitable<bool> WebSocket::Impl::write_one() {
 }
 
 asio::awaitable<void> WebSocket::Impl::write_all_queued() {
+  co_await asio::this_coro::throw_if_cancelled(false);
   while (!end) {
     if (!queue_.empty() || ping_due_) {
       bool written = co_await write_one();
@@ -414,6 +396,14 @@ asio::awaitable<void> WebSocket::Impl::watch() {
     tick_.expires_after(std::clamp(shortest / 4, kTickMin, kTickMax));
     co_await wait(tick_);
     if (!end) look(now());
+  }
+  // Beast's reader and closer can wait for each other: where the peer breaks the protocol just as this side closes.
+  for (Moment stuck = now() + kStuck; running_ > 1;) {
+    tick_.expires_after(kStuck);
+    co_await wait(tick_);
+    if (now() < stuck) continue;
+    stop_reading_.emit(asio::cancellation_type::terminal);
+    stop_writing_.emit(asio::cancellation_type::terminal);
   }
 }
 

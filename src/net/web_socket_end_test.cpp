@@ -172,6 +172,20 @@ TEST(WebSocketEnd, HandlerThatNeverLooks_IsCancelledAfterTheConnectionsEnd) {
   EXPECT_TRUE(server.eventually([&] { return cancelled == 1 && server.server->connections() == 0; }));
 }
 
+// The peer breaks the protocol in the moment in which the server closes.
+TEST(WebSocketEnd, BadFrameJustAsTheServerCloses_LeavesNothingWaiting) {
+  RunningServer server;
+  testing::add_socket(server.router, "/echo", [](WebSocket& socket) -> asio::awaitable<void> {
+    for (int i = 0; i < 50; ++i) co_await asio::post(asio::use_awaitable);  // the first message has come
+    socket.begin_close();
+    (void)co_await socket.receive();
+  }, {.close_timeout = 50ms});
+  RawClient client(server.start());
+  client.send(std::string(kUpgrade) + frame(0x81, "x") + frame(0x83, "bad"));
+  client.read_to_end();
+  EXPECT_TRUE(server.eventually([&] { return server.server->connections() == 0; }));
+}
+
 TEST(WebSocketEnd, HandlerThatThrows_Ends1011) {
   RunningServer server;
   testing::add_socket(server.router, "/echo", [](WebSocket&) -> asio::awaitable<void> {

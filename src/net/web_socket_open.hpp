@@ -11,9 +11,6 @@ namespace weir::net {
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
-// Why a request cannot be answered with a WebSocket; nothing where it can.
-std::optional<Error> upgrade_problem(const Request& request, bool http11);
-
 // The server's part. `received` came behind the request. The handshake must end within `patience`.
 boost::asio::awaitable<Result<WebSocket>> accept_web_socket(tcp::socket socket, std::string received,
                                                             const Request& request, HeaderList headers,
