@@ -26,6 +26,7 @@ std::vector<Command> site_commands();
 std::vector<Command> camera_commands();
 std::vector<Command> zone_commands();
 std::vector<Command> model_commands();
+std::vector<Command> model_file_commands();
 std::vector<Command> display_commands();
 std::vector<Command> node_commands();
 std::vector<Command> lease_commands();

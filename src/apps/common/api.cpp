@@ -75,6 +75,7 @@ Result<Address> find_address(const Settings& settings) {
 
 Error unanswered(const Error& why, const net::ClientRequest& request, const std::string& url, bool of_folder) {
   if (why.reason.starts_with("tls_")) return why;  // it runs, and says itself what to change
+  if (why.reason == kFileFailed) return why;       // what a body comes from or goes to
   bool looks = request.method == net::Method::get || request.method == net::Method::head;
   if (why.reason == "timeout")
     return Error{Errc::unavailable, "timeout",
@@ -212,6 +213,10 @@ Status Api::follow(std::string target, const std::function<bool(const net::Strea
 
 Result<json::value> Api::send(net::Method method, std::string target, const json::object& body) {
   TRY(response, raw(method, std::move(target), body.empty() ? std::string() : json::to_text(body)));
+  return read_answer(response);
+}
+
+Result<json::value> Api::read_answer(const net::ClientResponse& response) const {
   if (response.status >= 400) {
     Error why = net::response_error(response);
     if (why.reason == "role_forbidden" && !bought_role_.empty())
@@ -220,6 +225,35 @@ Result<json::value> Api::send(net::Method method, std::string target, const json
   }
   if (response.body.empty()) return json::value(json::object());
   return json::parse_text(response.body);
+}
+
+namespace {
+// For one step of a body's way: a control plane brings the end of a large file to its disk before it answers.
+constexpr Duration kBodyStep = 300s;
+}  // namespace
+
+// It is sent once, to an address that has just answered another request.
+Result<json::value> Api::upload(std::string target, net::BodySource body, std::pair<std::string, std::string> header) {
+  TRY(alive, ask_each({.method = net::Method::get, .target = "/healthz"}));
+  TRY(response, ask_once({.method = net::Method::put,
+                          .target = std::move(target),
+                          .bearer = token_,
+                          .timeout = kBodyStep,
+                          .headers = {std::move(header)},
+                          .content_type = "application/octet-stream",
+                          .upload = std::move(body)}));
+  return read_answer(response);
+}
+
+Status Api::download(std::string target, std::function<Status(std::string_view)> sink) {
+  TRY(alive, ask_each({.method = net::Method::get, .target = "/healthz"}));
+  net::ClientRequest request{.target = std::move(target), .bearer = token_, .timeout = kBodyStep};
+  request.sink = [sink = std::move(sink)](std::string piece) -> boost::asio::awaitable<Status> {
+    co_return sink(piece);
+  };
+  TRY(response, ask_once(request));
+  TRY(answer, read_answer(response));
+  return ok();
 }
 
 Result<json::value> Api::get(std::string target) { return send(net::Method::get, std::move(target)); }

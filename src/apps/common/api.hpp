@@ -38,6 +38,9 @@ class Api {
   Result<json::value> send(net::Method method, std::string target, const json::object& body = {});
   // The plain answer, whatever its status: health and metrics.
   Result<net::ClientResponse> raw(net::Method method, std::string target, std::string body = {});
+  // Bodies of any size, which may take as long as they need while every few minutes something of them is passed on.
+  Result<json::value> upload(std::string target, net::BodySource body, std::pair<std::string, std::string> header);
+  Status download(std::string target, std::function<Status(std::string_view)> sink);
   // Server-sent events, until `each` answers false, it is over, or the stream ends: the error says why.
   Status follow(std::string target, const std::function<bool(const net::StreamedEvent&)>& each);
   // Every item of a list, page by page. `target` may hold a query.
@@ -49,6 +52,7 @@ class Api {
   Api(std::string url, Secret token) : url_(std::move(url)), token_(std::move(token)) {}
   Result<net::ClientResponse> ask_once(const net::ClientRequest& request);
   Result<net::ClientResponse> ask_each(const net::ClientRequest& request);
+  Result<json::value> read_answer(const net::ClientResponse& response) const;
   bool over() const { return over_ && over_(); }
   std::string url_;
   bool of_folder_ = false;

@@ -14,7 +14,7 @@ namespace weir::apps {
 
 namespace {
 Error failure(std::string_view what, const std::string& path) {
-  return Error{Errc::unavailable, "file", fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
+  return Error{Errc::unavailable, std::string(kFileFailed), fmt::format("cannot {} {}: {}", what, path, std::strerror(errno))};
 }
 struct Descriptor {
   int fd;
@@ -36,7 +36,7 @@ Result<std::string> read_file(const std::string& path, size_t bytes_max) {
     if (got == 0) return text;
     text.append(buffer, static_cast<size_t>(got));
     if (text.size() > bytes_max)
-      return Error{Errc::too_large, "file", fmt::format("{} is larger than {} bytes", path, bytes_max)};
+      return Error{Errc::too_large, std::string(kFileFailed), fmt::format("{} is larger than {} bytes", path, bytes_max)};
   }
 }
 
@@ -64,7 +64,7 @@ Status make_private_folder(const std::string& path) {
   if (folder.has_parent_path()) std::filesystem::create_directories(folder.parent_path(), failed);
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return failure("create the folder", path);
   if (!std::filesystem::is_directory(folder, failed))
-    return Error{Errc::unavailable, "file", fmt::format("{} is not a folder", path)};
+    return Error{Errc::unavailable, std::string(kFileFailed), fmt::format("{} is not a folder", path)};
   return ok();
 }
 

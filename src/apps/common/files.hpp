@@ -5,8 +5,11 @@
 #include "weir/base/settings.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace weir::apps {
+
+inline constexpr std::string_view kFileFailed = "file";  // the reason of all errors about them
 
 // "-" is standard input. Fails on anything larger than `bytes_max`, and names the path.
 Result<std::string> read_file(const std::string& path, size_t bytes_max);
