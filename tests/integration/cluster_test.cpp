@@ -2,6 +2,7 @@
 // another WebSocket library, and cameras.
 #include "fleet.hpp"
 #include "mediamtx.hpp"
+#include "run.hpp"
 #include "stall.hpp"
 
 #include "weir/base/json.hpp"

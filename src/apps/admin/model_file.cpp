@@ -99,8 +99,8 @@ Result<int> model_upload(const Arguments& arguments) {
   TRY(api, Api::connect(arguments));
   TRY(answer, api.upload(std::move(target), std::move(source), {"X-Content-SHA256", measured.sha256}));
   return done(arguments, answer,
-              fmt::format("uploaded {} as the file of model {}\n  sha256  {}\n  bytes   {}", path, id, measured.sha256,
-                          measured.bytes));
+              fmt::format("uploaded {} as the file of model {}: {} bytes, sha256 {}", path, id, measured.bytes,
+                          measured.sha256));
 }
 
 // Removes what it was given unless that was kept.
@@ -140,7 +140,7 @@ Result<int> model_download(const Arguments& arguments) {
                  fmt::format("cannot write {}: {}", path, std::strerror(errno))};
   part.path.clear();
   return done(arguments, *about,
-              fmt::format("wrote {}\n  sha256  {}\n  bytes   {}", path, sha256, cell(*about, "bytes")));
+              fmt::format("wrote {}: {} bytes, sha256 {}", path, cell(*about, "bytes"), sha256));
 }
 
 }  // namespace
