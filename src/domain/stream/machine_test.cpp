@@ -23,6 +23,24 @@ TEST(StreamMachine, APublisher_GetsALeaseThenAWorker_AndAForwarderOnceThereIsAnO
   EXPECT_EQ(world.orders, (Orders{"acquire", "start worker", "start forwarder"})) << "under the version of the grant";
 }
 
+// The owner before may keep its worker's connection until this one's takes its place, and its forwarder as long.
+TEST(StreamMachine, AForwarder_WaitsUntilAnotherPublishesOut_ThanBeforeTheWorkerWasStarted) {
+  World world;
+  auto look = [&](const std::string& publisher) {
+    world.now += 1ms;
+    world.feed(Looked{world.now, Source{"rtmpConn", "s1", {}}, true, publisher});
+  };
+  world.feed(SettingsChanged{forwarding_settings()});
+  world.ready();
+  look("theirs");
+  world.grant();
+  world.up(Role::worker);
+  look("theirs");
+  EXPECT_EQ(world.starts[Role::forwarder], 0);
+  look("ours");
+  EXPECT_EQ(world.starts[Role::forwarder], 1);
+}
+
 TEST(StreamMachine, WithoutForwarding_NoForwarderStarts) {
   World world = World::running(false);
   world.look("s1", true);

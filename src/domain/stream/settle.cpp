@@ -121,7 +121,10 @@ void Stepper::start(Role role) {
   child.window.started(now_);
   if (role == Role::worker) {
     s_.worker_settings = s_.settings.worker;
+    // What is published now is not this worker's.
     s_.foreign_out = s_.out_id;
+    s_.out_live = false;
+    s_.out_heard_at = now_;
     act(StartWorker{s_.run_id, child.instance, s_.lease.version, s_.settings.worker});
   } else {
     s_.forward_to = s_.settings.destination;
