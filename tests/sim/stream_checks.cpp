@@ -71,8 +71,11 @@ void StreamChecks::opened(TrueTime now, const Sender& child) {
                                   child.process, now - right_until(child)));
   for (const auto& [process, other] : open_) {
     if (process == child.process || other.stream != child.stream || other.role != child.role) continue;
-    // An earlier worker that is only kept is closed by this very connection; its forwarder was closed with it.
-    bool rival = may_open(now, other) || (child.role == stream::Role::forwarder && may_send(now, other));
+    // A worker's connection closes that of the worker before it, whose forwarder is closed with it. Until then the one
+    // before may be kept; and where the store has lost its grant, it may not have heard yet that it has no right.
+    bool forwards = child.role == stream::Role::forwarder;
+    bool grant_lost = other.version.epoch() < child.version.epoch();
+    bool rival = forwards ? may_send(now, other) : may_open(now, other) && !grant_lost;
     if (rival && !withdrawn(child) && !withdrawn(other))
       checks_.fail(now, fmt::format("{}: child {} connects under version {:x} while child {} sends under {:x}",
                                     speaker(child), child.process, child.version.n, process, other.version.n));
