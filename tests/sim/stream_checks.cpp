@@ -72,9 +72,10 @@ void StreamChecks::opened(TrueTime now, const Sender& child) {
   for (const auto& [process, other] : open_) {
     if (process == child.process || other.stream != child.stream || other.role != child.role) continue;
     // A worker's connection closes that of the worker before it, whose forwarder is closed with it. Until then the one
-    // before may be kept; and where the store has lost its grant, it may not have heard yet that it has no right.
+    // before may be kept; and where the store has lost a grant, its owner may not have heard yet that it has no right,
+    // and takes the other's place in turn.
     bool forwards = child.role == stream::Role::forwarder;
-    bool grant_lost = other.version.epoch() < child.version.epoch();
+    bool grant_lost = other.version.epoch() != child.version.epoch();
     bool rival = forwards ? may_send(now, other) : may_open(now, other) && !grant_lost;
     if (rival && !withdrawn(child) && !withdrawn(other))
       checks_.fail(now, fmt::format("{}: child {} connects under version {:x} while child {} sends under {:x}",
