@@ -31,6 +31,7 @@ const std::vector<std::string> kCommands = {
     "node list",   "node show",     "node cordon",   "node uncordon",  "node drain",    "node capacity",  "node remove",
     "lease list",
     "lease show",  "lease revoke", "lease events",  "model labels", "model add", "model list", "model remove",
+    "model upload", "model download",
     "display add", "display list",  "display remove", "playlist add",  "playlist list", "playlist remove",
     "subscription add", "subscription list", "subscription remove",    "key add",       "key list",       "key revoke",
     "status",      "size",          "store backup",  "store restore",  "store move",    "settings",      "version"};
