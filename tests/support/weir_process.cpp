@@ -48,23 +48,33 @@ void WeirProcess::start() {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   std::string log_path = fmt::format("{}/weir-{}.log", folder_, port_);
-  int out[2];
-  ASSERT_EQ(::pipe2(out, O_CLOEXEC), 0);
-  pid_ = ::fork();
-  if (pid_ == 0) {
-    int log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    ::dup2(log, 2);
-    ::dup2(out[1], 1);
-    ::execv(argv[0], argv.data());
-    ::_exit(127);
-  }
-  ::close(out[1]);
   // The first line says where the control plane listens; an end of file instead says that it could not start.
-  std::string line;
-  char c = 0;
-  while (::read(out[0], &c, 1) == 1 && c != '\n') line += c;
-  ::close(out[0]);
-  ASSERT_NE(line.find("listening on"), std::string::npos) << line << "\n" << log();
+  auto launch = [&] {
+    int out[2];
+    WEIR_ASSERT(::pipe2(out, O_CLOEXEC) == 0);
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      int log = ::open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+      ::dup2(log, 2);
+      ::dup2(out[1], 1);
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    ::close(out[1]);
+    std::string line;
+    char c = 0;
+    while (::read(out[0], &c, 1) == 1 && c != '\n') line += c;
+    ::close(out[0]);
+    return line.find("listening on") != std::string::npos;
+  };
+  // A connection of another program may have the port that is kept over a restart, for a moment.
+  bool listens = eventually(10s, [&] {
+    size_t before = log().size();
+    if (launch()) return true;
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+    return log().find("address in use", before) == std::string::npos;
+  });
+  ASSERT_TRUE(listens && pid_ > 0) << log();
 }
 
 void WeirProcess::kill_hard() {
