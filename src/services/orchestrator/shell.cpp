@@ -16,6 +16,7 @@ using stream::StreamId;
 
 namespace {
 constexpr Duration kReachMin = 5s;  // longer than the longest pause between two questions about the shortest lease
+constexpr Duration kOutputTakes = 10s;  // at most, from a worker's start until it publishes
 // A memory holds ages as of the moment of telling, so what has not changed is told again now and then.
 constexpr Duration kToldAgain = 60s;
 
@@ -173,6 +174,8 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
 // have changed its mind; it waits for the child's end then. Where this process ends first, the next one adopts the child.
 asio::awaitable<void> Shell::start(StreamId id, Role role, std::string instance, KeptSpec spec) {
   co_await asio::post(io, asio::use_awaitable);
+  if (role == Role::worker) co_await see_foreign_output(id);
+  if (over) co_return;
   auto started = co_await ports.children.start(std::move(spec));
   if (over) co_return;
   if (!started) {
@@ -186,6 +189,17 @@ asio::awaitable<void> Shell::start(StreamId id, Role role, std::string instance,
   look_soon.ring();
   feed(id, stream::ChildStarted{role, instance});
   watch(id, role, instance);
+}
+
+// Whoever publishes `out` before the worker runs is not this worker. A list may have lacked the path, so it is asked for.
+// Where nobody answers, what is seen of `out` soon after says nothing.
+asio::awaitable<void> Shell::see_foreign_output(StreamId id) {
+  auto out = co_await ports.media.find(stream::output_path(id));
+  auto at = streams.find(id);
+  if (at == streams.end()) co_return;
+  stream::State& state = at->second.state;
+  if (!out) state.out_heard_at = ports.clock.now() + kOutputTakes;
+  else if (*out && (*out)->ready) state.foreign_out = (*out)->source_id;
 }
 
 void Shell::watch(const StreamId& id, Role role, const std::string& instance) {

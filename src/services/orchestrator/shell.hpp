@@ -83,6 +83,7 @@ struct Shell {
   void keep_what_stands(Stream& stream);
   boost::asio::awaitable<void> extend_child(stream::StreamId id, stream::Role role, std::string instance,
                                             lease::Version version, Term term);
+  boost::asio::awaitable<void> see_foreign_output(stream::StreamId id);
   boost::asio::awaitable<void> wait_for(stream::StreamId id, stream::Role role, std::string instance);
   boost::asio::awaitable<void> load(stream::StreamId id);
   boost::asio::awaitable<void> release(stream::StreamId id);
