@@ -74,6 +74,25 @@ TEST_F(OrchestratorTest, HooksTwiceAndShuffled_StartNoSecondWorker_AndALateEndOf
   EXPECT_NE(host_.living(kWorker), nullptr);
 }
 
+// The worker of an owner before, kept beyond its right: its stream must not be forwarded a second time.
+TEST_F(OrchestratorTest, WhoPublishedOutBeforeTheWorker_IsKnown_AlsoWhereAListLackedIt) {
+  stream::Wishes wishes;
+  wishes.forward = true;
+  wishes.destination = Secret("rtmp://cdn.example/app/key");
+  file_[stream::StreamId::trusted("demo")] = wishes;
+  media_.publish("live/demo/out", "theirs");
+  media_.left_out = {"live/demo/out"};
+  Orchestrator& orchestrator = start();
+  publish("demo", "p1");
+  orchestrator.hear(hook("demo", "p1"), true);
+  ASSERT_TRUE(within(1s, [&] { return host_.living(kWorker) != nullptr; }));
+  media_.left_out.clear();
+  pass(5s);
+  EXPECT_EQ(host_.living(kForward), nullptr);
+  worker_publishes("demo");
+  EXPECT_TRUE(within(2s, [&] { return host_.living(kForward) != nullptr; }));
+}
+
 TEST_F(OrchestratorTest, AForwarderStartsOnceOutIsThere_AndItsEndLeavesTheWorkerAlone) {
   stream::Wishes wishes;
   wishes.forward = true;

@@ -105,7 +105,7 @@ class FakeMedia final : public MediaServer {
     if (!up) co_return Error{Errc::unavailable, "away", "MediaMTX does not answer"};
     std::vector<MediaPath> out;
     for (const auto& [name, path] : paths)
-      if (wanted(name)) out.push_back(path);
+      if (wanted(name) && !left_out.contains(name)) out.push_back(path);
     co_return out;
   }
   Async<std::optional<MediaPath>> find(std::string name) override {
@@ -118,6 +118,7 @@ class FakeMedia final : public MediaServer {
     paths[name] = {.name = name, .ready = true, .source_type = "rtspSession", .source_id = source};
   }
   std::map<std::string, MediaPath> paths;
+  std::set<std::string> left_out;  // of lists, as of one that is told in pages
   bool up = true;
 };
 
