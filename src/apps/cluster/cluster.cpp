@@ -16,6 +16,8 @@
 #include "weir/net/server.hpp"
 #include "weir/ws_detector/ws_link.hpp"
 
+#include <boost/asio/posix/stream_descriptor.hpp>
+
 #include <unistd.h>
 
 #include <csignal>
@@ -69,11 +71,14 @@ Result<std::vector<std::string>> workers_of(const Settings& s) {
 class ClusterProcess {
  public:
   explicit ClusterProcess(const Settings& settings) : settings_(settings) {}
-  Result<int> run(const std::string& token_file);
+  // `lifeline`: it ends when its standard input does.
+  Result<int> run(const std::string& token_file, bool lifeline);
 
  private:
   Result<cluster::BackendSettings> backend_settings() const;
   Status open_plane(const std::string& token_file);
+  void watch_lifeline();
+  void stop(std::string_view why);
 
   const Settings& settings_;
   RunnerId id_;
@@ -88,6 +93,7 @@ class ClusterProcess {
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
   Signals signals_{io_};
+  asio::posix::stream_descriptor lifeline_{io_};
   bool stopping_ = false;
 };
 
@@ -123,7 +129,22 @@ Result<cluster::BackendSettings> ClusterProcess::backend_settings() const {
   return out;
 }
 
-Result<int> ClusterProcess::run(const std::string& token_file) {
+void ClusterProcess::stop(std::string_view why) {
+  if (std::exchange(stopping_, true)) return;
+  log::info("cluster.stopping", "closes its connections and gives the lease back").with("why", why);
+  backend_->stop();
+}
+
+void ClusterProcess::watch_lifeline() {
+  boost::system::error_code bad;
+  lifeline_.assign(0, bad);
+  if (bad) return;
+  lifeline_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const boost::system::error_code& cancelled) {
+    if (!cancelled) stop("the program that started it is gone");
+  });
+}
+
+Result<int> ClusterProcess::run(const std::string& token_file, bool lifeline) {
   std::signal(SIGPIPE, SIG_IGN);
   std::string listen = settings_.origin("listen") == "default" ? std::string(kListen) : settings_.text("listen");
   std::string own = settings_.text("cluster_process_id");
@@ -144,10 +165,10 @@ Result<int> ClusterProcess::run(const std::string& token_file) {
   TRY(listening, server_->listen(listen));
   signals_.add({SIGTERM, SIGINT});
   signals_.hear([this](int signal) {
-    if (std::exchange(stopping_, true)) ::_exit(128 + signal);
-    log::info("cluster.stopping", "closes its connections and gives the lease back");
-    backend_->stop();
+    if (stopping_) ::_exit(128 + signal);
+    stop("a signal");
   });
+  if (lifeline) watch_lifeline();
   print_line("listening on " + url_of(server_->address()));
   log::info("cluster.starting", "asks for the cluster's lease").with("address", server_->address())
       .with("process_id", id_).with("cluster", settings_.text("cluster_name"));
@@ -162,7 +183,7 @@ Result<int> run_cluster(const Arguments& arguments) {
   TRY(logging, configure_logging(settings));
   log::set_common("service", "cluster");
   ClusterProcess process(settings);
-  return process.run(arguments.text("token-file"));
+  return process.run(arguments.text("token-file"), arguments.has("lifeline"));
 }
 
 }  // namespace
@@ -173,7 +194,8 @@ std::vector<Command> cluster_commands() {
            "weir cluster --control-plane-url http://10.0.0.2:8080 --detector-workers ws://gpu-1:8000,ws://gpu-2:8000\n"
            "weir cluster --control-plane-url http://127.0.0.1:8080 --cluster-name entrances --listen 127.0.0.1:0",
            "cluster",
-           {{"token-file", "FILE", "The process's token for the control plane, instead of an API key"}},
+           {{"token-file", "FILE", "The process's token for the control plane, instead of an API key"},
+            {"lifeline", "", "End when standard input ends, with the process that started it"}},
            run_cluster,
            kDefaults}};
 }

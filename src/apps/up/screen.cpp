@@ -66,6 +66,18 @@ std::string remark(const json::value& camera, WallTime now) {
   return fmt::format("{}: {}", ago(text(*last, "ts"), now), seen_text(list(*last, "detections")));
 }
 
+// Of one subscription: "active at ws://…", or "pending: no worker has room".
+std::string placed_text(const json::value& placed) {
+  std::string status = text(placed, "status"), worker = text(placed, "worker"), reason = text(placed, "reason");
+  if (status == "active") return fmt::format("active at {}", worker);
+  return reason.empty() ? status : fmt::format("{}: {}", status, reason);
+}
+const json::object& placements(const json::value& state) {
+  static const json::object none;
+  const json::value* found = find(state, "subscriptions");
+  return found != nullptr && found->is_object() ? found->get_object() : none;
+}
+
 }  // namespace
 
 std::string seen_text(const json::value& detections) {
@@ -111,6 +123,39 @@ std::string screen_text(const json::value& state, const std::string& url, WallTi
                looked_text(*camera), text(*camera, "decoding"), harmless(remark(*camera, now))});
   std::string more = fmt::format("… and {} more: weir camera list\n", order.size() - shown);
   return head + "\n\n" + table.text() + (shown < order.size() ? more : "");
+}
+
+std::string cluster_text(const json::value& state, size_t rows, std::string_view absence) {
+  if (state.is_null()) return fmt::format("\nDetector cluster: {}\n", absence);
+  const json::object& all = placements(state);
+  json::array workers = list(state, "workers");
+  auto online = std::ranges::count_if(workers, [](const json::value& worker) {
+    const json::value* is = find(worker, "online");
+    return is != nullptr && *is == true;
+  });
+  std::string out = fmt::format("\nDetector cluster: {} of {:.0f} workers online, {} subscription{}\n", online,
+                                number(state, "totalWorkers"), all.size(), all.size() == 1 ? "" : "s");
+  if (all.empty()) return out;
+  std::vector<const json::object::value_type*> order;
+  for (const auto& each : all) order.push_back(&each);
+  auto runs = [](const auto* each) { return text(each->value(), "status") == "active"; };
+  std::ranges::sort(order, {}, [&](const auto* each) { return std::pair(runs(each), each->key()); });
+  constexpr size_t kHeadRows = 3;
+  size_t room = std::max(rows, kHeadRows + 2) - kHeadRows;
+  size_t shown = order.size() > room ? room - 1 : order.size();
+  Table table({"SUBSCRIPTION", "STATUS"});
+  for (const auto* each : std::span(order).first(shown))
+    table.add({harmless(std::string(each->key())), harmless(placed_text(each->value()))});
+  return out + table.text() + (shown < order.size() ? fmt::format("… and {} more\n", order.size() - shown) : "");
+}
+
+std::string ClusterLines::lines(const json::value& state) {
+  std::string out;
+  for (const auto& [id, placed] : placements(state)) {
+    std::string now = placed_text(placed);
+    if (std::exchange(said_[id], now) != now) out += harmless(fmt::format("{}: {}", std::string_view(id), now)) + "\n";
+  }
+  return out;
 }
 
 std::vector<std::string> news_of(const json::value& state, std::string& heard) {

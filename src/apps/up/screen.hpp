@@ -21,6 +21,10 @@ std::string seen_text(const json::value& detections);
 std::string screen_text(const json::value& state, const std::string& url, WallTime now, size_t rows = SIZE_MAX,
                         std::string_view absence = "");
 
+// What a detector cluster does, below that table, in at most `rows` lines: each subscription with its worker, those in
+// trouble first. While `state` is null, `absence` says why.
+std::string cluster_text(const json::value& state, size_t rows, std::string_view absence);
+
 // What happened at the runner since `heard`, which is moved on: a line each, with its time (UTC).
 std::vector<std::string> news_of(const json::value& state, std::string& heard);
 
@@ -38,6 +42,15 @@ class ScreenLines {
   std::map<std::string, Said> said_;
   Instant summed_up_{};
   double published_ = 0, events_ = 0;  // in all, as the workers count; since the last sum
+};
+
+// The same for a log: a subscription is named when its status or its worker changes.
+class ClusterLines {
+ public:
+  std::string lines(const json::value& state);
+
+ private:
+  std::map<std::string, std::string> said_;
 };
 
 }  // namespace weir::apps

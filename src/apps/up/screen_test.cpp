@@ -113,5 +113,37 @@ TEST(Screen, WhatHappenedAtTheRunner_IsSaidOnce) {
   EXPECT_TRUE(news_of(nullptr, heard).empty());
 }
 
+json::value cluster(std::string_view subscriptions) {
+  return *json::parse_text(fmt::format(
+      R"({{"totalWorkers":2,"workers":[{{"online":true}},{{"online":false}}],"subscriptions":{{{}}}}})", subscriptions));
+}
+constexpr const char* kRuns = R"("door;cam-1":{"worker":"ws://w:1","status":"active","reason":null})";
+constexpr const char* kWaits = R"("door;cam-2":{"worker":null,"status":"pending","reason":"no worker has room"})";
+
+TEST(Screen, Cluster_SaysWhereEachSubscriptionRuns_ThoseInTroubleFirst) {
+  std::string text = cluster_text(cluster(fmt::format("{},{}", kRuns, kWaits)), 20, "");
+  EXPECT_NE(text.find("1 of 2 workers online, 2 subscriptions"), std::string::npos) << text;
+  EXPECT_LT(text.find("pending: no worker has room"), text.find("active at ws://w:1")) << text;
+}
+
+TEST(Screen, Cluster_WithMoreThanItsRows_SaysHowManyAreLeft) {
+  std::string many = kWaits;
+  for (int i = 10; i < 30; ++i) many += fmt::format(R"(,"d-{}":{{"status":"active","worker":"w"}})", i);
+  std::string text = cluster_text(cluster(many), 8, "");
+  EXPECT_NE(text.find("door;cam-2"), std::string::npos) << text;
+  EXPECT_NE(text.find("… and 17 more"), std::string::npos) << text;
+}
+
+TEST(Screen, ClusterThatDoesNotAnswer_SaysWhy) {
+  EXPECT_NE(cluster_text(nullptr, 20, "the cluster is starting").find("the cluster is starting"), std::string::npos);
+}
+
+TEST(Screen, ClusterLines_NameASubscriptionWhenSomethingChanged) {
+  ClusterLines lines;
+  EXPECT_EQ(lines.lines(cluster(kRuns)), "door;cam-1: active at ws://w:1\n");
+  EXPECT_EQ(lines.lines(cluster(kRuns)), "");
+  EXPECT_EQ(lines.lines(nullptr), "");
+}
+
 }  // namespace
 }  // namespace weir::apps

@@ -9,8 +9,8 @@
 #include "common/terminal_table.hpp"
 #include "control_plane/server_process.hpp"
 #include "demo.hpp"
+#include "own_command.hpp"
 #include "runner/runner.hpp"
-#include "runner_process.hpp"
 #include "screen.hpp"
 #include "stream_demo.hpp"
 
@@ -163,13 +163,14 @@ Result<std::string> log_to_file(const std::string& state_dir) {
 }
 
 constexpr Duration kStopGrace = 15s;
+constexpr Duration kClusterGrace = 5s;
 
 // What runs beside the control plane: the simulated cameras, a published stream, the runner, and the screen.
 class Everything {
  public:
-  // `stream`: where a MediaMTX was named.
-  Everything(ServerProcess& process, std::vector<std::string> runner, std::string url, int demo, std::string footage,
-             std::optional<StreamDemoSetup> stream, std::string log, TerminalTable& table)
+  // `stream`: where a MediaMTX was named; `cluster`: where detection workers were.
+  Everything(ServerProcess& process, OwnCommandSpec runner, std::optional<OwnCommandSpec> cluster, std::string url, int demo,
+             std::string footage, std::optional<StreamDemoSetup> stream, std::string log, TerminalTable& table)
       : clock_(process.clock()),
         host_(process.io()),
         demo_(host_, process.clock(), *process.store().catalog, *process.store().catalog,
@@ -182,6 +183,7 @@ class Everything {
         footage_(std::move(footage)),
         log_(std::move(log)),
         table_(table) {
+    if (cluster) cluster_.emplace(process.io(), clock_, host_, *std::move(cluster));
     if (stream)
       stream_.emplace(process.io(), clock_, *std::move(stream), [this](const std::string& line) { table_.say(line); });
   }
@@ -204,6 +206,7 @@ class Everything {
     if (!stopping_) co_await demo_.remove_left_behind();
     auto executor = co_await asio::this_coro::executor;
     spawn(executor, show(), "the screen");
+    if (cluster_) spawn(executor, cluster_->run(), "the process of the detector cluster");
     co_await runner_.run();
   }
   asio::awaitable<void> stop() {
@@ -211,6 +214,7 @@ class Everything {
     show_now("stopping: cameras are let go; Ctrl-C again ends at once\n");
     if (starting_) co_await demo_.stop();  // nothing else would end its wait
     if (stream_) co_await stream_->stop();
+    if (cluster_) co_await cluster_->stop(kClusterGrace);
     co_await runner_.stop(kStopGrace);
     co_await demo_.stop();
   }
@@ -224,25 +228,33 @@ class Everything {
   }
   void show_now(std::string_view below = "") {
     for (const std::string& line : runner_.take_news()) table_.say(line);
-    if (log_.empty()) return (void)offer(fmt::format("{}{}", lines_.lines(runner_.state(), clock_.now()), below));
+    if (cluster_)
+      for (const std::string& line : cluster_->take_news()) table_.say(line);
+    const json::value cluster = cluster_ ? cluster_->state() : json::value();
+    if (log_.empty())
+      return (void)offer(fmt::format("{}{}{}", lines_.lines(runner_.state(), clock_.now()), cluster_lines_.lines(cluster), below));
     constexpr size_t kOwnRows = 3;  // the empty line above, the one below, and the cursor's
     TerminalSize size = terminal_size();
     size_t rows = size.rows - std::min(size.rows, kOwnRows);
+    std::string placed = cluster_ ? cluster_text(cluster, rows / 3, cluster_->absence(log_)) : "";
+    rows -= std::min(rows, static_cast<size_t>(std::ranges::count(placed, '\n')));
     std::string text = screen_text(runner_.state(), url_, clock_.wall(), rows, runner_.absence(log_));
-    table_.draw(fmt::format("\n{}{}", text, below), size);
+    table_.draw(fmt::format("\n{}{}{}", text, placed, below), size);
   }
 
   Clock& clock_;
   posix::PosixHost host_;
   Demo demo_;
   std::optional<StreamDemo> stream_;
-  RunnerProcess runner_;
+  OwnCommand runner_;
+  std::optional<OwnCommand> cluster_;
   const std::string url_;
   const int demo_cameras_;
   const std::string footage_;
   const std::string log_;  // where it goes while the screen is a table; else empty
   TerminalTable& table_;
   ScreenLines lines_;
+  ClusterLines cluster_lines_;
   bool starting_ = false, stopping_ = false;
 };
 
@@ -255,18 +267,47 @@ std::string demo_footage(const Arguments& arguments) {
 constexpr std::pair<std::string_view, std::string_view> kRunnerDefaults[] = {
     {"drain_batch", "10000"}, {"drain_timeout_s", "5"}};
 
-std::vector<std::string> runner_arguments(const Settings& settings, const std::string& url) {
+// What a flag or the settings file of `weir up` says to a command below it. A flag may be given once, so those that
+// stand in `out` already are left as they are.
+void add_given(std::vector<std::string>& out, const Settings& settings, std::string_view used_by) {
+  std::vector<std::string> given = passed_on(settings, used_by);
+  for (size_t flag = 0; flag + 1 < given.size(); flag += 2)
+    if (std::ranges::find(out, given[flag]) == out.end()) out.insert(out.end(), {given[flag], given[flag + 1]});
+}
+
+// Variables that a shell may hold for a runner of another control plane: here such a key would be refused, and this
+// runner takes cameras of every tenant and site.
+constexpr const char* kOfAnotherRunner[] = {"API_KEY", "RUNNER_SITE", "RUNNER_TENANT"};
+
+OwnCommandSpec runner_spec(const Settings& settings, const std::string& url) {
   std::vector<std::string> out{"runner", "--runner-id", "local", "--control-plane-url", url};
   for (const auto& [name, value] : kRunnerDefaults)
     if (settings.origin(name) == "default") {
       out.push_back(setting_flag(name));
       out.emplace_back(value);
     }
-  // The flags above must not come a second time from the settings file: a flag may be given once.
-  std::vector<std::string> given = passed_on(settings, "runner");
-  for (size_t flag = 0; flag + 1 < given.size(); flag += 2)
-    if (std::ranges::find(out, given[flag]) == out.end()) out.insert(out.end(), {given[flag], given[flag + 1]});
-  return out;
+  add_given(out, settings, "runner");
+  return {.name = "runner", .arguments = std::move(out), .unset = {std::begin(kOfAnotherRunner), std::end(kOfAnotherRunner)}};
+}
+
+// The one process of a detector cluster, where workers are named. Their addresses may hold credentials, so the process
+// reads them from a descriptor.
+std::optional<OwnCommandSpec> cluster_spec(const Settings& settings, const std::string& url, const net::TokenKey& key) {
+  std::string workers = settings.secret("detector_workers").reveal();
+  if (workers.empty()) return std::nullopt;
+  std::vector<std::string> words{"cluster", "--config", "/dev/fd/3", "--cluster-process-id", "local", "--listen",
+                                 "127.0.0.1:0", "--control-plane-url", url, "--state-dir", settings.text("state_dir"),
+                                 "--auth-secret-file", secret_file(settings)};
+  add_given(words, settings, "cluster");
+  auto bearer = [key] {
+    return key.sign({.sub = "weir-up", .role = net::Role::viewer, .expires = wall_now() + 1min});
+  };
+  return OwnCommandSpec{.name = "cluster",
+                        .arguments = std::move(words),
+                        .document = Secret("detector_workers: " + json::to_text(json::value(workers)) + "\n"),
+                        .unset = {"API_KEY", "CLUSTER_TENANT", "DETECTOR_WORKERS"},
+                        .target = "/v1/cluster/state",
+                        .bearer = std::move(bearer)};
 }
 
 // The published stream of the demo. What a flag or the file said of stream workers reaches them by the environment.
@@ -323,8 +364,9 @@ Result<int> up(const Arguments& arguments) {
     table.say("The log goes to " + path + ".");
     log = path;
   }
-  Everything everything(process, runner_arguments(settings, url), url, demo ? static_cast<int>(*demo) : 0,
-                        demo_footage(arguments), stream_setup(arguments, settings, url), log, table);
+  Everything everything(process, runner_spec(settings, url), cluster_spec(settings, url, key), url,
+                        demo ? static_cast<int>(*demo) : 0, demo_footage(arguments), stream_setup(arguments, settings, url),
+                        log, table);
   process.attach({.run = [&] { return everything.run(); },
                   .stop = [&] { return everything.stop(); },
                   .grace = kStopGrace});
@@ -337,7 +379,7 @@ Command up_command() {
   return {"up",
           "Start Weir on this machine, with everything in one folder",
           "weir up\nweir up --demo 4\nweir up --state-dir demo --listen 127.0.0.1:0 --for 60\n"
-          "weir up --cameras cameras.yaml",
+          "weir up --cameras cameras.yaml\nweir up --detector-workers ws://127.0.0.1:8000",
           "up",
           {{"for", "SECONDS", "Stop by itself after this time"},
            {"demo", "N", "Start this many simulated cameras that show real footage"},

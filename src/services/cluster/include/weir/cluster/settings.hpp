@@ -16,14 +16,15 @@ inline constexpr SettingSpec kSettings[] = {
     {"cluster_lease_ttl_s", SettingKind::number, "6", "s",
      "How long a cluster stays with a master that does not answer.", "cluster", 3, 60},
     {"detector_workers", SettingKind::secret, "", "URLs",
-     "The detection workers of a cluster, with commas between: ws://host:8000,wss://….", "cluster"},
+     "The detection workers of a cluster, with commas between: ws://host:8000,wss://…. `weir up` starts a process of a "
+     "cluster where some are named.", "cluster up"},
     {"detector_capacity", SettingKind::integer, "100", "subscriptions", "How many subscriptions one detection worker gets.",
-     "cluster", 1, 100000},
+     "cluster up", 1, 100000},
     {"detector_token_file", SettingKind::text, "", "path",
-     "A token that is shown to every detection worker; empty means none.", "cluster"},
+     "A token that is shown to every detection worker; empty means none.", "cluster up"},
     {"detector_ca_file", SettingKind::text, "", "path",
      "Certificates (PEM) of the authorities that a worker's wss:// address may come from, besides those that the system "
-     "knows.", "cluster"},
+     "knows.", "cluster up"},
 };
 
 }  // namespace weir::cluster
