@@ -1,6 +1,7 @@
 // PostgresServer: a private PostgreSQL for tests: its own folder, a free port on loopback, gone with the test.
 #pragma once
 
+#include "free_port.hpp"
 #include "temp_files.hpp"
 
 #include <gtest/gtest.h>
@@ -43,8 +44,6 @@ class PostgresServer {
   int port_ = 0;
   FILE* guard_ = nullptr;
 };
-
-int free_port();
 
 }  // namespace weir::test
 
