@@ -176,6 +176,7 @@ TEST_F(FrontTest, WhatCarriesALowerEpoch_IsDropped) {
 TEST_F(FrontTest, SlavesAreRegistered_GetTheirShare_AndAreRemovedWhenTheyAreGone) {
   start_cluster(0);
   Ear ear(master());
+  pass(1s);
   Backend& other = start("two");
   ASSERT_TRUE(within(10s, [&] { return ear.events.contains("slave-registered"); }));
   EXPECT_EQ(ear.events["slave-registered"][0].at("slaveId"), "two");
