@@ -90,7 +90,8 @@ struct Feed::Parts : std::enable_shared_from_this<Parts> {
   Crew crew;
   std::vector<std::shared_ptr<Listener>> listeners;
   std::set<std::string> slaves;      // whose channels are listened to
-  std::unique_ptr<Listening> listening;
+  std::unique_ptr<Listening> events;
+  std::unique_ptr<Listening> listening;  // to detections and their routes, in one, so that they keep their order
   std::uint64_t beginning = 0;       // numbers the beginnings of listening
   bool live = false;                 // nothing on the channels is missed from here on
   bool over = false;
@@ -100,7 +101,14 @@ struct Feed::Parts : std::enable_shared_from_this<Parts> {
 
 void Feed::Parts::add(const std::shared_ptr<Listener>& listener) {
   listeners.push_back(listener);
-  if (listeners.size() == 1) listen_anew();
+  if (listeners.size() == 1) {
+    // Apart from the detections, so that no event is missed when those are listened to anew.
+    std::vector<std::string> channels{std::string(kEvents)};
+    events = on.listen(std::move(channels), [this](const Heard& each) {
+      if (!each.begun) heard(each);
+    });
+    listen_anew();
+  }
   if (listener->place.empty()) {
     listener->held = !live;
     crew.spawn(find_place(listener), "the place of a listener");
@@ -114,6 +122,7 @@ void Feed::Parts::remove(const std::shared_ptr<Listener>& listener) {
   listener->closed = true;
   std::erase(listeners, listener);
   if (listeners.empty()) {
+    events.reset();
     listening.reset();
     slaves.clear();
     live = false;
@@ -135,7 +144,7 @@ void Feed::Parts::listen_anew() {
   live = false;
   ++beginning;
   for (const auto& listener : listeners) listener->held = true;
-  std::vector<std::string> channels{std::string(kAssignmentsChanged), std::string(kEvents)};
+  std::vector<std::string> channels{std::string(kAssignmentsChanged)};
   for (const std::string& slave : slaves) channels.push_back(slave_channel(slave));
   listening = on.listen(std::move(channels), [this](const Heard& each) { heard(each); });
 }
