@@ -90,18 +90,15 @@ asio::awaitable<void> Backend::Parts::serve_term() {
 asio::awaitable<void> Backend::Parts::follow(std::string pattern) {
   while (!over) {
     Subscription subscription{.pattern = pattern};
-    auto hear = [this](std::string what) {
-      change = std::move(what);
-      if (term) term->rows_changed();
+    Status ended = co_await ports.bus.subscribe(std::move(subscription), [this](const DeliveredEvent& event) {
+      change = event.routing_key.empty() ? "rows have changed" : event.routing_key;
       change_heard.ring();
-    };
-    Status ended = co_await ports.bus.subscribe(std::move(subscription), [this, hear](const DeliveredEvent& event) {
-      hear(event.routing_key.empty() ? "rows have changed" : event.routing_key);
+      if (term) term->rows_changed();
       return !over;
     });
     if (over) co_return;
     if (!ended) log::debug("cluster.feed_ended", ended.error().message).with(kTopic, kClusterTopic);
-    hear("announcements may have been missed");
+    if (term) term->rows_changed();  // what was announced meanwhile was not heard
     co_await ports.clock.wait(kAgain);
   }
 }

@@ -275,6 +275,33 @@ TEST_F(FrontTest, EveryProcess_ShowsTheSameState) {
   EXPECT_EQ(workers->size(), 1u);
 }
 
+TEST_F(FrontTest, NoDetectionWaitsForAnothersAnswer) {
+  start_cluster(1);
+  Ear there(two());
+  pass(1s);
+  ways_["one"]->slow = 500ms;
+  see_many(1, 100);  // the worker says one every 10 ms
+  EXPECT_TRUE(within(2s, [&] { return there.numbers.size() == 100; })) << there.numbers.size();
+  EXPECT_EQ(there.numbers, numbers(1, 100));
+}
+
+TEST_F(FrontTest, WhatWaitsForRedis_IsBounded_AndTheNewestStay) {
+  start_cluster(0);
+  Ear here(master());
+  pass(1s);
+  redis_.set_away(true);
+  auto& worker = worker_with("d1;c1");
+  see_many(1, 10'200);
+  ASSERT_TRUE(within(150s, [&] { return worker.outbox.empty() && here.numbers.size() == 10'200; })) << here.numbers.size();
+  EXPECT_EQ(here.numbers.back(), 10'200);
+  redis_.set_away(false);
+  pass(5s);
+  auto kept = ask(redis_.kept().detections_after("0-0", 20'000));
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->items.size(), 10'000u);
+  EXPECT_NE(metrics_.text().find("weir_cluster_results_lost_total{why=\"redis_queue_full\"} 20"), std::string::npos);
+}
+
 TEST_F(FrontTest, WithRedisAway_AStateIsShownEmpty_NotRefused) {
   start_cluster(1);
   ways_["two"]->set_away(true);
