@@ -3,7 +3,6 @@
 #include "topics.hpp"
 
 #include "weir/base/log.hpp"
-#include "weir/base/random.hpp"
 
 namespace weir::cluster {
 
@@ -43,7 +42,7 @@ Term::Term(Process process)
       master_(process_.io,
               {process_.ports.link,
                [this](const DesiredSubscription& wanted) { return process_.ports.plane.model_url(wanted.model_id); },
-               process_.ports.clock, [] { return random_unit(); }},
+               process_.ports.clock, process_.settings.draw},
               process_.metrics, process_.settings.master, voice()),
       courier_(crew_, pen_, process_.metrics, [this](const std::string& worker) { return roster_.slave_of(worker); },
                [this](const DetectionRouted& what) { process_.feed.tell(DetectionSeen{"", what.worker, what.detection}); }),

@@ -13,6 +13,7 @@
 #include "weir/cluster/front.hpp"
 #include "weir/cluster/master.hpp"
 
+#include "weir/base/random.hpp"
 #include "weir/lease/holder.hpp"
 #include "weir/ports/cluster_plane.hpp"
 #include "weir/ports/coordination.hpp"
@@ -35,6 +36,7 @@ struct BackendSettings {
   lease::HolderPolicy lease = {.kind = lease::Kind::cluster};
   MasterSettings master = {};
   Duration look_every = 30s;
+  std::function<double()> draw = random_unit;  // spreads the pauses before dials; uniform in [0, 1)
 };
 
 class Backend final : public Front {
