@@ -172,14 +172,19 @@ void Client::keep_listening() {
     subscribed_.clear();
     heard_at_ = pinged_at_ = boot_now();
   }
-  // A channel stays subscribed until the connection ends; what is said on one that nobody listens on is dropped.
+  // A channel that nobody listens on any more is left only after Redis has confirmed it, so that the confirmation of a
+  // later subscription cannot be taken for an earlier one's.
+  std::vector<std::string> left = {"UNSUBSCRIBE"};
+  for (const auto& [channel, is_confirmed] : subscribed_)
+    if (is_confirmed && !wanted.contains(channel)) left.push_back(channel);
+  for (size_t n = 1; n < left.size(); ++n) subscribed_.erase(left[n]);
   std::vector<std::string> words = {"SUBSCRIBE"};
   for (const std::string& channel : wanted)
     if (subscribed_.emplace(channel, false).second) words.push_back(channel);
   Instant now = boot_now();
-  Status sent = ok();
-  if (words.size() > 1) sent = listening_.session->send(words);
-  else if (now - std::max(heard_at_, pinged_at_) >= kPingEvery) {
+  Status sent = left.size() > 1 ? listening_.session->send(left) : ok();
+  if (sent && words.size() > 1) sent = listening_.session->send(words);
+  else if (sent && now - std::max(heard_at_, pinged_at_) >= kPingEvery) {
     sent = listening_.session->send({"PING"});
     pinged_at_ = now;
   }

@@ -13,7 +13,9 @@
 #include "weir/cluster/endpoints.hpp"
 #include "weir/http_bus/http_bus.hpp"
 #include "weir/http_plane/cluster_plane.hpp"
+#include "weir/in_process/coordination.hpp"
 #include "weir/net/server.hpp"
+#include "weir/redis/coordination.hpp"
 #include "weir/ws_detector/ws_link.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -79,6 +81,7 @@ class ClusterProcess {
   Status open_plane(const std::string& token_file);
   void watch_lifeline();
   void stop(std::string_view why);
+  std::unique_ptr<Coordination> coordination();
 
   const Settings& settings_;
   RunnerId id_;
@@ -89,6 +92,7 @@ class ClusterProcess {
   std::unique_ptr<http_plane::HttpClusterPlane> plane_;
   std::unique_ptr<OwnBus> bus_;
   std::unique_ptr<ws_detector::WsLink> link_;
+  std::unique_ptr<Coordination> coordination_;
   std::unique_ptr<cluster::Backend> backend_;
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
@@ -114,6 +118,15 @@ Status ClusterProcess::open_plane(const std::string& token_file) {
   }
   link_ = std::make_unique<ws_detector::WsLink>(io_, std::move(link));
   return ok();
+}
+
+// A process without Redis shares what it says with nobody, and needs nobody.
+std::unique_ptr<Coordination> ClusterProcess::coordination() {
+  std::string host = settings_.text("redis_host");
+  if (host.empty()) return in_process::make_coordination(io_.get_executor());
+  return redis::make_coordination(io_.get_executor(), {.host = host,
+                                                       .port = static_cast<int>(settings_.integer("redis_port")),
+                                                       .password = settings_.secret("redis_password")});
 }
 
 Result<cluster::BackendSettings> ClusterProcess::backend_settings() const {
@@ -158,8 +171,9 @@ Result<int> ClusterProcess::run(const std::string& token_file, bool lifeline) {
   TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
   key_ = key;
   metrics_.add_process_metrics();
-  backend_ = std::make_unique<cluster::Backend>(io_, cluster::BackendPorts{*plane_, *bus_, *link_, clock_}, metrics_,
-                                                std::move(chosen));
+  coordination_ = coordination();
+  cluster::BackendPorts ports{*plane_, *bus_, *link_, *coordination_, clock_};
+  backend_ = std::make_unique<cluster::Backend>(io_, ports, metrics_, std::move(chosen));
   cluster::add_endpoints(router_, *backend_, metrics_, clock_, *key_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{.connections_max = 1024});
   TRY(listening, server_->listen(listen));
@@ -182,6 +196,7 @@ Result<int> run_cluster(const Arguments& arguments) {
   TRY(settings, arguments.settings());
   TRY(logging, configure_logging(settings));
   log::set_common("service", "cluster");
+  if (settings.flag("detect_debug")) log::set_level(log::Level::debug);
   ClusterProcess process(settings);
   return process.run(arguments.text("token-file"), arguments.has("lifeline"));
 }

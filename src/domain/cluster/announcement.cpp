@@ -6,11 +6,18 @@ namespace weir::cluster {
 
 namespace {
 
-enum class Type { detection, assignments_updated, regenerate_subscriptions, command_response, heartbeat };
+enum class Type {
+  detection, assignments_updated, regenerate_subscriptions, cluster_event, patch_session, set_session, answer_patch,
+  command_response, heartbeat
+};
 constexpr auto enum_names(Type) {
   return std::to_array<json::EnumName<Type>>({{Type::detection, "detection"},
                                               {Type::assignments_updated, "assignments_updated"},
                                               {Type::regenerate_subscriptions, "regenerate_subscriptions"},
+                                              {Type::cluster_event, "cluster_event"},
+                                              {Type::patch_session, "patch_session"},
+                                              {Type::set_session, "set_session"},
+                                              {Type::answer_patch, "answer_patch"},
                                               {Type::command_response, "command_response"},
                                               {Type::heartbeat, "heartbeat"}});
 }
@@ -52,12 +59,54 @@ void fields(V& v, Assigned& a) {
   v.required("assignments", a.assignments);
 }
 
+template <class V>
+void fields(V& v, ClusterHappened& h) {
+  v.required("event", h.event);
+  v.required("payload", h.payload);
+}
+
+struct Session {
+  std::int64_t session = 0;
+};
+template <class V>
+void fields(V& v, Session& s) {
+  v.required("sessionId", s.session);
+}
+
 struct FromSlave {
   std::string slave;
+  json::object data = {};
 };
 template <class V>
 void fields(V& v, FromSlave& f) {
   v.required("slaveId", f.slave);
+  v.required("data", f.data);
+}
+
+// ---- what stands in `data`, where a slave or the master's answer to it is concerned ----
+template <class V>
+void data_fields(V& v, SessionSet& s) {
+  v.required("requestId", s.request);
+  v.required("displayIdentifier", s.display, json::length(1, 255));
+  wire::nullable(v, "sessionId", s.session);
+}
+template <class V>
+void data_fields(V& v, PatchAnswered& p) {
+  v.required("requestId", p.request);
+  v.required("sessionId", p.result.session);
+  v.required("success", p.result.success);
+  v.optional("message", p.result.message);
+}
+template <class V>
+void data_fields(V& v, CommandResponse& r) {
+  v.required("requestId", r.request);
+  v.required("success", r.success);
+  if (V::reading || !r.success) v.optional("reason", r.reason);
+  if (V::reading || !r.success) v.optional("message", r.message);
+}
+template <class V>
+void data_fields(V& v, Heartbeat& h) {
+  v.required("listeners", h.listeners);
 }
 
 template <class T>
@@ -75,11 +124,6 @@ void put(json::object& into, T part) {
   json::Writer writer;
   fields(writer, part);
   for (auto& member : writer.take()) into[member.key()] = member.value();
-}
-
-json::value data_of(const json::object& all) {
-  const json::value* data = all.if_contains("data");
-  return data == nullptr ? json::value(nullptr) : *data;
 }
 
 Result<DetectionRouted> detection_of(const json::object& all) {
@@ -100,10 +144,29 @@ Result<AssignmentsUpdated> assignments_of(const json::object& all) {
   return out;
 }
 
+Result<PatchRequested> patch_of(const json::object& all) {
+  TRY(session, part<Session>(all));
+  const json::value* data = all.if_contains("data");
+  return PatchRequested{session.session, data == nullptr ? json::value(nullptr) : *data};
+}
+
 template <class T>
 Result<T> from_slave(const json::object& all) {
   TRY(from, part<FromSlave>(all));
-  return T{std::move(from.slave), data_of(all)};
+  json::Context ctx;
+  T out{};
+  json::Reader reader(from.data, "data", ctx);
+  data_fields(reader, out);
+  if (!ctx.problems.empty()) return json::problems_error(ctx.problems);
+  out.slave = std::move(from.slave);
+  return out;
+}
+
+template <class T>
+void put_from_slave(json::object& into, const T& said) {
+  json::Writer writer;
+  data_fields(writer, const_cast<T&>(said));  // a Writer only reads
+  put(into, FromSlave{said.slave, writer.take()});
 }
 
 template <class... F>
@@ -131,14 +194,29 @@ std::string write_announcement(const Announcement& a) {
              put(rest, r);
              return Type::regenerate_subscriptions;
            },
+           [&](const ClusterHappened& h) {
+             put(rest, h);
+             return Type::cluster_event;
+           },
+           [&](const PatchRequested& p) {
+             put(rest, Session{p.session});
+             rest["data"] = p.data;
+             return Type::patch_session;
+           },
+           [&](const SessionSet& s) {
+             put_from_slave(rest, s);
+             return Type::set_session;
+           },
+           [&](const PatchAnswered& p) {
+             put_from_slave(rest, p);
+             return Type::answer_patch;
+           },
            [&](const CommandResponse& r) {
-             put(rest, FromSlave{r.slave});
-             rest["data"] = r.data;
+             put_from_slave(rest, r);
              return Type::command_response;
            },
            [&](const Heartbeat& h) {
-             put(rest, FromSlave{h.slave});
-             rest["data"] = h.data;
+             put_from_slave(rest, h);
              return Type::heartbeat;
            }},
       a.what);
@@ -163,6 +241,10 @@ Result<Announcement> read_announcement(std::string_view text) {
     case Type::detection: return take(detection_of(all));
     case Type::assignments_updated: return take(assignments_of(all));
     case Type::regenerate_subscriptions: return take(part<RegenerateSubscriptions>(all));
+    case Type::cluster_event: return take(part<ClusterHappened>(all));
+    case Type::patch_session: return take(patch_of(all));
+    case Type::set_session: return take(from_slave<SessionSet>(all));
+    case Type::answer_patch: return take(from_slave<PatchAnswered>(all));
     case Type::command_response: return take(from_slave<CommandResponse>(all));
     case Type::heartbeat: break;
   }

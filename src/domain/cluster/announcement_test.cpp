@@ -22,7 +22,16 @@ TEST(Announcement, EachIsWrittenAsOtherProgramsKnowIt_WithTheEpoch) {
   EXPECT_EQ(text(RegenerateSubscriptions{"camera.created", "slave-1"}),
             R"({"type":"regenerate_subscriptions","epoch":9,"timestamp":"2026-02-03T04:05:06.789Z",)"
             R"("reason":"camera.created","triggeredBy":"slave-1"})");
-  EXPECT_EQ(text(Heartbeat{"slave-1", json::object{{"listeners", 3}}}),
+  EXPECT_EQ(text(SessionSet{"slave-1", 3, "lobby", 9}),
+            R"({"type":"set_session","epoch":9,"timestamp":"2026-02-03T04:05:06.789Z","slaveId":"slave-1",)"
+            R"("data":{"requestId":3,"displayIdentifier":"lobby","sessionId":9}})");
+  EXPECT_EQ(text(CommandResponse{"slave-1", 3}),
+            R"({"type":"command_response","epoch":9,"timestamp":"2026-02-03T04:05:06.789Z","slaveId":"slave-1",)"
+            R"("data":{"requestId":3,"success":true}})");
+  EXPECT_EQ(text(ClusterHappened{"worker:online", {{"url", "ws://w:8000"}}}),
+            R"({"type":"cluster_event","epoch":9,"timestamp":"2026-02-03T04:05:06.789Z","event":"worker:online",)"
+            R"("payload":{"url":"ws://w:8000"}})");
+  EXPECT_EQ(text(Heartbeat{"slave-1", 3}),
             R"({"type":"heartbeat","epoch":9,"timestamp":"2026-02-03T04:05:06.789Z","slaveId":"slave-1",)"
             R"("data":{"listeners":3}})");
 }
@@ -31,8 +40,11 @@ TEST(Announcement, WhatIsWritten_IsReadAsItWas) {
   using What = decltype(Announcement::what);
   for (const What& what :
        std::vector<What>{DetectionRouted{"ws://w:8000", kDetection}, AssignmentsUpdated{{{"w", "s"}}},
-                         AssignmentsUpdated{}, RegenerateSubscriptions{"r", "t"}, CommandResponse{"s", json::array{1}},
-                         Heartbeat{"s", nullptr}}) {
+                         AssignmentsUpdated{}, RegenerateSubscriptions{"r", "t"},
+                         ClusterHappened{"worker:online", {{"url", "ws://w:8000"}}}, PatchRequested{7, json::array{1}},
+                         SessionSet{"s", 3, "d", 9}, SessionSet{"s", 4, "d"}, PatchAnswered{"s", 5, {7, true, "done"}},
+                         CommandResponse{"s", 3}, CommandResponse{"s", 5, false, "patch_over", "too late"},
+                         Heartbeat{"s", 2}}) {
     Announcement announcement{.epoch = 1234567, .timestamp = kThen, .what = what, .stream_id = "17-0"};
     auto read = read_announcement(write_announcement(announcement));
     ASSERT_TRUE(read) << read.error().message;
@@ -48,12 +60,14 @@ TEST(Announcement, BadOnesAreRefused_WithThePathOfTheField) {
   const std::string head = R"("epoch":1,"timestamp":"2026-01-01T00:00:00Z")";
   EXPECT_EQ(refusal("[]"), "body must be an object");
   EXPECT_EQ(refusal(R"({"type":"subscribe_camera",)" + head + "}"),
-            "type must be one of: detection, assignments_updated, regenerate_subscriptions, command_response, "
-            "heartbeat");
+            "type must be one of: detection, assignments_updated, regenerate_subscriptions, cluster_event, "
+            "patch_session, set_session, answer_patch, command_response, heartbeat");
   EXPECT_EQ(refusal(R"({"type":"heartbeat","timestamp":"2026-01-01T00:00:00Z","slaveId":"s"})"), "epoch is required");
   EXPECT_EQ(refusal(R"({"type":"heartbeat","epoch":1,"timestamp":"now","slaveId":"s"})"),
             "timestamp must be a time such as 2026-01-31T09:05:07.123Z");
-  EXPECT_EQ(refusal(R"({"type":"heartbeat",)" + head + "}"), "slaveId is required");
+  EXPECT_EQ(refusal(R"({"type":"heartbeat",)" + head + "}"), "slaveId is required (and 1 more)");
+  EXPECT_EQ(refusal(R"({"type":"set_session","slaveId":"s","data":{"requestId":1},)" + head + "}"),
+            "data.displayIdentifier is required");
   EXPECT_EQ(refusal(R"({"type":"detection","workerUrl":"w",)" + head + "}"), "data is required");
   EXPECT_EQ(refusal(R"({"type":"detection","workerUrl":"w","data":{"subscriptionIdentifier":"d"},)" + head + "}"),
             "data.subscriptionIdentifier must be displayId;cameraId (and 2 more)");

@@ -26,7 +26,10 @@ const std::vector<std::string> kTexts = {
     R"({"type":"detection","epoch":9,"timestamp":"2026-01-31T09:05:07.123Z","workerUrl":"ws://w","data":)"
     R"({"subscriptionIdentifier":"d;c","timestamp":"2026-01-31T09:05:07.123Z","data":{"modelId":7,"modelName":"m"}}})",
     R"({"type":"assignments_updated","epoch":9,"timestamp":"2026-01-31T09:05:07.123Z","assignments":{"ws://w":"s"}})",
-    R"({"type":"heartbeat","epoch":9,"timestamp":"2026-01-31T09:05:07.123Z","slaveId":"s","data":[1]})"};
+    R"({"type":"heartbeat","epoch":9,"timestamp":"2026-01-31T09:05:07.123Z","slaveId":"s","data":{"listeners":1}})",
+    R"({"type":"set_session","epoch":9,"timestamp":"2026-01-31T09:05:07.123Z","slaveId":"s","data":{"requestId":3,)"
+    R"("displayIdentifier":"d","sessionId":null}})",
+    R"({"type":"cluster_event","epoch":9,"timestamp":"2026-01-31T09:05:07.123Z","event":"worker:online","payload":{}})"};
 const std::vector<std::string> kWords = {"null", "true", "-1", "1e308", "99999999999999999999", "\"\"", "{}", "[]", ";",
                                          "\"d;c\"", "\\u0000", "\xFF", "[[[[", "\"type\":", ",", ":", "\"", "}", "]"};
 

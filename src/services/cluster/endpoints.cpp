@@ -21,7 +21,7 @@ Status admit(const net::Request& request, const net::TokenKey& key, WallTime now
 
 }  // namespace
 
-void add_endpoints(net::Router& router, const Backend& backend, net::Metrics& metrics, Clock& clock,
+void add_endpoints(net::Router& router, Backend& backend, net::Metrics& metrics, Clock& clock,
                    const net::TokenKey& key) {
   router.add(Method::get, "/healthz", [](net::Request&) -> Answer {
     co_return Response::json(json::object{{"status", "ok"}});
@@ -36,7 +36,9 @@ void add_endpoints(net::Router& router, const Backend& backend, net::Metrics& me
   });
   router.add(Method::get, "/v1/cluster/state", [&backend, &clock, &key](net::Request& request) -> Answer {
     if (Status may = admit(request, key, clock.wall()); !may) co_return Response::failure(may.error());
-    co_return Response::json(backend.state());
+    auto state = co_await backend.state();
+    if (!state) co_return Response::failure(state.error());
+    co_return Response::json(*std::move(state));
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include "weir/base/spawn.hpp"
 
+#include <algorithm>
+
 namespace weir::cluster {
 
 namespace asio = boost::asio;
@@ -40,7 +42,17 @@ asio::awaitable<void> LeaseKeeper::ask(lease::Question question) {
     co_return;
   }
   answered_ = true;
-  feed(lease::Answered{question.id, answers->front()});
+  const lease::Answer& answer = answers->front();
+  highest_ = std::max(highest_, answer.version);
+  bool renewal = answer.outcome == lease::Outcome::renewed || answer.outcome == lease::Outcome::rotated;
+  if (renewal && state_.open && state_.open->id == question.id) renewed_ = question.id;
+  feed(lease::Answered{question.id, answer});
+}
+
+void LeaseKeeper::look() {
+  if (state_.phase != lease::Phase::holding || state_.open) return;
+  state_.next_ask = clock_.now();
+  feed(lease::TimePassed{});
 }
 
 void LeaseKeeper::close() {

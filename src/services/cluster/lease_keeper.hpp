@@ -22,6 +22,8 @@ class LeaseKeeper {
   void close();
   // The version in hand was used for something that a later one is needed for.
   void rotate() { feed(lease::FreshVersionNeeded{}); }
+  // Asks for a renewal now: somebody doubts that the lease is still this process's.
+  void look();
 
   // Whether this process may act for the cluster now.
   bool valid() const { return state_.phase == lease::Phase::holding && clock_.now() < state_.valid_until; }
@@ -29,7 +31,11 @@ class LeaseKeeper {
   lease::Version version() const { return valid() && !state_.rotate ? state_.version : lease::Version{}; }
   Instant valid_until() const { return state_.valid_until; }
   bool answered() const { return answered_; }
-  const std::string& holder() const { return holder_; }  // who has it instead, where that was said
+  // The highest version that the control plane has named, this process's own or another's.
+  lease::Version highest() const { return highest_; }
+  // Questions are numbered. A renewal with a number above `asked`, as it was at some moment, was asked after that moment.
+  std::uint64_t asked() const { return state_.questions; }
+  std::uint64_t renewed() const { return renewed_; }  // the last question that was answered with a renewal
 
  private:
   void feed(const lease::HolderEvent& event);
@@ -44,7 +50,8 @@ class LeaseKeeper {
   const std::function<void()> changed_;
   lease::HolderState state_;
   Alarm alarm_;
-  std::string holder_;
+  lease::Version highest_{};
+  std::uint64_t renewed_ = 0;
   int asking_ = 0;
   bool answered_ = false, closed_ = false;
 };

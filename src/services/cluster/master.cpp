@@ -1,5 +1,7 @@
 #include "weir/cluster/master.hpp"
 
+#include "topics.hpp"
+
 #include "weir/base/log.hpp"
 #include "weir/base/log_limit.hpp"
 #include "weir/base/spawn.hpp"
@@ -22,6 +24,7 @@ struct Worker {
   std::uint64_t dial = 0;                     // numbers the dials: what belongs to an earlier one is ignored
   std::set<std::string> given = {};
   std::optional<StateReport> report = {};
+  Master::Seen seen = {};
   LogLimit complaints{10s};
 };
 
@@ -55,6 +58,7 @@ struct Master::Parts {
   placement::World world;
   DesiredSubscriptions desired;
   std::map<std::string, Worker> workers;
+  std::map<std::int64_t, std::string> model_addresses;  // without their signatures
   Agenda<std::string> dues;  // by worker
   Alarm changed;
   Instant settles_at{};
@@ -109,7 +113,8 @@ void Master::Parts::perform(const std::string& url, const LinkAction& action) {
     send(url, RequestState{});
   } else {
     const auto& tell = std::get<Tell>(action);
-    log::info("detector.connection", tell.reason).with("worker", url).with("happened", tell.event);
+    log::info("detector.connection", tell.reason).with(kTopic, kConnectionTopic).with("worker", redact_url(url))
+        .with("happened", tell.event);
     voice.told(url, tell);
   }
 }
@@ -124,6 +129,7 @@ asio::awaitable<void> Master::Parts::converse(std::string url, std::uint64_t num
   }
   std::shared_ptr<WorkerSocket> socket = *std::move(dialled);
   workers.at(url).socket = socket;
+  workers.at(url).seen.connected = ports.clock.wall();
   happened(url, Opened{});
   while (auto text = co_await socket->receive()) {
     if (workers.at(url).dial != number) co_return;
@@ -138,7 +144,11 @@ asio::awaitable<void> Master::Parts::converse(std::string url, std::uint64_t num
 bool Master::Parts::send(const std::string& url, const Command& command) {
   auto at = workers.find(url);
   if (at == workers.end() || at->second.socket == nullptr || !voice.may_act()) return false;
-  Status queued = at->second.socket->post(json::to_text(write_command(command)));
+  json::object words = write_command(command);
+  if (log::enabled(log::Level::debug))
+    log::debug("detector.command").with(kTopic, kConnectionTopic).with("worker", redact_url(url))
+        .with("type", std::string_view(words.at("type").get_string()));
+  Status queued = at->second.socket->post(json::to_text(words));
   if (!queued) complain(url, "detector.unsent", queued.error().message);
   return bool(queued);
 }
@@ -147,7 +157,7 @@ void Master::Parts::complain(const std::string& url, std::string_view event, con
   metrics.counter("weir_cluster_complaints_total", "Messages of workers that could not be used, and commands that were not sent.",
                   {{"event", std::string(event)}}).add();
   if (auto left_out = workers.at(url).complaints.due(ports.clock.now()))
-    log::warn(event, why).with("worker", url).with("left_out", *left_out);
+    log::warn(event, why).with(kTopic, kConnectionTopic).with("worker", redact_url(url)).with("left_out", *left_out);
 }
 
 // ---- what workers say ----
@@ -178,7 +188,11 @@ void Master::Parts::hear_report(const std::string& url, StateReport report) {
     complain(url, "detector.report_entry_refused", fmt::format("{}: {}", problem.path, problem.what));
   Instant now = ports.clock.now();
   ReportJudgement judged = judge_report(url, report, world, desired, worker.given, now);
-  for (const std::string& each : judged.confirmed) placement::confirm(world, each, now);
+  bool news = !judged.missing.empty() || !judged.differing.empty();
+  for (const std::string& each : judged.confirmed) {
+    news |= world.assignments.at(each).status != placement::Status::active;
+    placement::confirm(world, each, now);
+  }
   for (const std::string& each : judged.missing)
     if (worker.given.contains(each))
       plan_wanted |= placement::refuse(world, each, "the worker does not report it", now, settings.placement);
@@ -190,6 +204,11 @@ void Master::Parts::hear_report(const std::string& url, StateReport report) {
     if (auto id = Identifier::parse(each)) send(url, Unsubscribe{*id});
   for (const std::string& each : judged.over) worker.given.erase(each);
   worker.report = std::move(report);
+  worker.seen.last_report = ports.clock.wall();
+  if (log::enabled(log::Level::debug))
+    log::debug("detector.report").with(kTopic, kConnectionTopic).with("worker", redact_url(url))
+        .with("subscriptions", worker.report->cameras.size());
+  if (news) voice.changed();
   voice.reported(url, *worker.report);
   happened(url, Reported{});
 }
@@ -219,6 +238,9 @@ void Master::Parts::take(const std::string& subscription, const std::string& url
 }
 
 void Master::Parts::carry_out(const placement::Plan& made) {
+  if (log::enabled(log::Level::debug))
+    log::debug("cluster.plan").with(kTopic, kPlacementTopic).with("dropped", made.drop.size())
+        .with("assigned", made.assign.size()).with("moved", made.move.size()).with("failed", made.fail.size());
   auto count = [&](const char* what, size_t many) {
     if (many > 0)
       metrics.counter("weir_cluster_placements_total", "Subscriptions that were placed, moved, dropped or given up.",
@@ -256,6 +278,7 @@ asio::awaitable<void> Master::Parts::give(std::string url, std::string subscript
     if (!still_there(url, subscription, revision)) co_return;
     if (address) {
       workers.at(url).given.insert(subscription);
+      model_addresses[what.model_id] = redact_url(address->reveal());
       send(url, subscribe(what, *std::move(address)));
       co_return;
     }
@@ -319,6 +342,8 @@ Status Master::send_to_holder(const std::string& subscription, const Command& co
   return ok();
 }
 
+bool Master::send_to(const std::string& worker, const Command& command) { return parts_->send(worker, command); }
+
 void Master::send_to_all(const Command& command) {
   for (const auto& [url, worker] : parts_->workers) parts_->send(url, command);
 }
@@ -332,6 +357,14 @@ LinkState Master::state_of(const std::string& worker) const {
 const StateReport* Master::report_of(const std::string& worker) const {
   auto at = parts_->workers.find(worker);
   return at == parts_->workers.end() || !at->second.report ? nullptr : &*at->second.report;
+}
+Master::Seen Master::seen(const std::string& worker) const {
+  auto at = parts_->workers.find(worker);
+  return at == parts_->workers.end() ? Seen{} : at->second.seen;
+}
+std::string Master::model_address(std::int64_t model) const {
+  auto at = parts_->model_addresses.find(model);
+  return at == parts_->model_addresses.end() ? "" : at->second;
 }
 
 }  // namespace weir::cluster

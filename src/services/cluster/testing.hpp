@@ -43,6 +43,10 @@ struct FakeWorker {
     } else if (const auto* taken = std::get_if<Unsubscribe>(&*command)) {
       heard.push_back("unsubscribe " + taken->subscription.text());
       runs.erase(taken->subscription.text());
+    } else if (const auto* session = std::get_if<SetSessionId>(&*command)) {
+      heard.push_back(fmt::format("session {}={}", session->display, session->session.value_or(0)));
+    } else if (const auto* result = std::get_if<PatchSessionResult>(&*command)) {
+      heard.push_back(fmt::format("patched {} {}", result->session, result->success));
     } else if (!silent) {
       report();
     }

@@ -27,22 +27,53 @@ struct RegenerateSubscriptions {
   std::string triggered_by;
   friend bool operator==(const RegenerateSubscriptions&, const RegenerateSubscriptions&) = default;
 };
-// What a slave tells the master.
+// Something that listeners at every process are told: "worker:online" {url}, "slave-registered" {slaveId}, …
+struct ClusterHappened {
+  std::string event;
+  json::object payload = {};
+  friend bool operator==(const ClusterHappened&, const ClusterHappened&) = default;
+};
+// A worker wants a session changed; listeners at every process are told.
+struct PatchRequested {
+  std::int64_t session = 0;
+  json::value data = nullptr;
+  friend bool operator==(const PatchRequested&, const PatchRequested&) = default;
+};
+// What a slave asks the master for. The master answers each with a CommandResponse that has the same number.
+struct SessionSet {
+  std::string slave;
+  std::int64_t request = 0;
+  std::string display;
+  std::optional<std::int64_t> session = {};
+  friend bool operator==(const SessionSet&, const SessionSet&) = default;
+};
+struct PatchAnswered {
+  std::string slave;
+  std::int64_t request = 0;
+  PatchSessionResult result = {};
+  friend bool operator==(const PatchAnswered&, const PatchAnswered&) = default;
+};
+// To the slave that asked. Where it was refused, `reason` and `message` are those of an Error.
 struct CommandResponse {
   std::string slave;
-  json::value data = nullptr;
+  std::int64_t request = 0;
+  bool success = true;
+  std::string reason = {}, message = {};
   friend bool operator==(const CommandResponse&, const CommandResponse&) = default;
 };
+// What a slave tells the master every few seconds: how many listeners it has.
 struct Heartbeat {
   std::string slave;
-  json::value data = nullptr;
+  std::int64_t listeners = 0;
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
+using Saying = std::variant<DetectionRouted, AssignmentsUpdated, RegenerateSubscriptions, ClusterHappened,
+                            PatchRequested, SessionSet, PatchAnswered, CommandResponse, Heartbeat>;
 
 struct Announcement {
   std::int64_t epoch = 0;  // the sender's; 0 where a slave knows of no master yet
   WallTime timestamp{};
-  std::variant<DetectionRouted, AssignmentsUpdated, RegenerateSubscriptions, CommandResponse, Heartbeat> what;
+  Saying what;
   std::string stream_id = {};
   friend bool operator==(const Announcement&, const Announcement&) = default;
 };
@@ -53,7 +84,10 @@ Result<Announcement> read_announcement(std::string_view text);
 // ---- where they are told ----
 inline constexpr std::string_view kMasterCommands = "worker:master:commands";          // RegenerateSubscriptions
 inline constexpr std::string_view kAssignmentsChanged = "worker:assignments:changed";  // AssignmentsUpdated
-inline constexpr std::string_view kUpstream = "worker:messages:upstream";              // CommandResponse, Heartbeat
+// SessionSet, PatchAnswered, Heartbeat
+inline constexpr std::string_view kUpstream = "worker:messages:upstream";
+inline constexpr std::string_view kEvents = "worker:events";                           // ClusterHappened, PatchRequested
+// DetectionRouted, CommandResponse
 inline std::string slave_channel(std::string_view slave) { return "worker:slave:" + std::string(slave); }
 
 // Knows the highest epoch that was seen, and admits nothing below it.

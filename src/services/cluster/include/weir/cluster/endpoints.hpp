@@ -9,7 +9,7 @@
 namespace weir::cluster {
 
 // All outlive the router.
-void add_endpoints(net::Router& router, const Backend& backend, net::Metrics& metrics, Clock& clock,
+void add_endpoints(net::Router& router, Backend& backend, net::Metrics& metrics, Clock& clock,
                    const net::TokenKey& key);
 
 }  // namespace weir::cluster

@@ -60,6 +60,8 @@ class Master {
   void stop();
   // Tells the worker that has the subscription; an error where none has it.
   Status send_to_holder(const std::string& subscription, const Command& command);
+  // Tells this worker; false where it is not connected.
+  bool send_to(const std::string& worker, const Command& command);
   // Tells every connected worker.
   void send_to_all(const Command& command);
 
@@ -67,6 +69,12 @@ class Master {
   const DesiredSubscriptions& desired() const;
   LinkState state_of(const std::string& worker) const;
   const StateReport* report_of(const std::string& worker) const;  // the last one of this connection; null before it
+  struct Seen {
+    WallTime connected{}, last_report{};
+  };
+  Seen seen(const std::string& worker) const;
+  // Where workers were last told to fetch the model from, without its signature; "" before that.
+  std::string model_address(std::int64_t model) const;
 
  private:
   struct Parts;

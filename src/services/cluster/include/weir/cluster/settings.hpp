@@ -25,6 +25,13 @@ inline constexpr SettingSpec kSettings[] = {
     {"detector_ca_file", SettingKind::text, "", "path",
      "Certificates (PEM) of the authorities that a worker's wss:// address may come from, besides those that the system "
      "knows.", "cluster up"},
+    {"redis_host", SettingKind::text, "", "host",
+     "The Redis that the processes of a cluster share; empty means none, for a cluster of one process. Each cluster needs "
+     "a Redis of its own.", "cluster"},
+    {"redis_port", SettingKind::integer, "6379", "port", "The port of `redis_host`.", "cluster", 1, 65535},
+    {"redis_password", SettingKind::secret, "", "password", "The password of `redis_host`; empty means none.", "cluster"},
+    {"detect_debug", SettingKind::flag, "false", "",
+     "Logs every command, report, plan and request of a cluster's process.", "cluster"},
 };
 
 }  // namespace weir::cluster

@@ -1,0 +1,111 @@
+// Three processes `weir cluster` that share a real Redis: what a crash of the master, an emptied Redis and a master that
+// was frozen leave of it.
+#include "cluster_house.hpp"
+#include "redis_server.hpp"
+
+namespace weir::test {
+namespace {
+
+class ClusterRedis : public ClusterHouse {
+ protected:
+  void SetUp() override {
+    auto started = RedisServer::start(Secret("canary-password"));
+    if (!started) GTEST_SKIP() << started.error().message;
+    redis_ = *std::move(started);
+    ClusterHouse::SetUp();
+  }
+  void start_three() {
+    for (const char* id : {"one", "two", "three"})
+      start(id, {"--redis-host", "127.0.0.1", "--redis-port", std::to_string(redis_->port()), "--redis-password",
+                 "canary-password"});
+  }
+  std::string master() const {
+    for (const auto& [id, process] : processes_)
+      if (is_master(id)) return id;
+    return "";
+  }
+  // Each of these subscriptions is active, as this process says.
+  bool all_active(const std::string& id, const std::vector<std::string>& subscriptions) const {
+    return std::ranges::all_of(subscriptions, [&](const auto& each) { return !runs_at(id, each).empty(); });
+  }
+  // What `redis-cli` answers to these words.
+  std::string ask_redis(const std::string& words) const {
+    std::string path = folder_.path() + "/redis-said";
+    std::string command = fmt::format("redis-cli -p {} -a canary-password --no-auth-warning {} >{} 2>&1", redis_->port(), words, path);
+    if (std::system(command.c_str()) != 0) return "";
+    std::string said = text_in_file(path);
+    while (said.ends_with('\n')) said.pop_back();
+    return said;
+  }
+
+  std::unique_ptr<RedisServer> redis_;
+};
+
+TEST_F(ClusterRedis, EveryProcessShowsTheCluster_AndOutlivesItsMaster_AndItsRedis) {
+  const std::vector<std::string> both{"d1;cam-a", "d2;cam-b"};
+  display("d1", "cam-a");
+  display("d2", "cam-b");
+  start_three();
+  ASSERT_TRUE(eventually(25s, [&] { return !master().empty() && all_active(master(), both); })) << report();
+  std::string first = master();
+  for (const auto& [id, process] : processes_)
+    EXPECT_TRUE(eventually(10s, [&] {
+      json::object said = state(id);
+      return !said.empty() && said.at("totalSlaves").to_number<int>() == 3 && said.at("assignments").as_object().size() == 2 &&
+             all_active(id, both);
+    })) << id << report();
+
+  // Redis is restarted and has forgotten everything: the tables are made anew, under the same epoch.
+  std::string epoch = ask_redis("get master-election:epoch");
+  ASSERT_FALSE(epoch.empty());
+  ASSERT_TRUE(redis_->restart_empty());
+  EXPECT_TRUE(eventually(15s, [&] {
+    return ask_redis("hlen worker:connections") == "2" && ask_redis("hlen worker:desired_subscriptions") == "2" &&
+           ask_redis("hlen worker:actual_subscriptions") == "2" && ask_redis("hlen master-election:slaves") == "3" &&
+           ask_redis("hlen worker:assignments") == "2";
+  })) << report();
+  EXPECT_EQ(ask_redis("get master-election:epoch"), epoch);
+  EXPECT_TRUE(eventually(10s, [&] { return ask_redis("xlen worker:detections") > std::string("0"); })) << report();
+
+  // The master is killed: another one has everything running again.
+  processes_[first]->signal(SIGKILL);
+  processes_[first]->wait();
+  processes_.erase(first);
+  EXPECT_TRUE(eventually(15s, [&] {
+    std::string next = master();
+    return !next.empty() && all_active(next, both);
+  })) << report();
+  EXPECT_TRUE(eventually(5s, [&] { return std::stoll(ask_redis("get master-election:epoch")) > std::stoll(epoch); }));
+
+  for (const char* key : {"worker:connections", "worker:desired_subscriptions", "worker:actual_subscriptions"})
+    EXPECT_EQ(ask_redis(fmt::format("hgetall {}", key)).find("canary"), std::string::npos);
+}
+
+TEST_F(ClusterRedis, AMasterThatWasFrozen_WritesNothingWhenItGoesOn) {
+  display("d1", "cam-a");
+  start_three();
+  ASSERT_TRUE(eventually(25s, [&] { return !master().empty() && all_active(master(), {"d1;cam-a"}); })) << report();
+  std::string first = master();
+  std::unique_ptr<Program> frozen = std::move(processes_[first]);
+  processes_.erase(first);
+  std::string epoch = ask_redis("get master-election:epoch");
+  frozen->signal(SIGSTOP);
+  ASSERT_TRUE(eventually(20s, [&] { return !master().empty() && all_active(master(), {"d1;cam-a"}); })) << report();
+  ASSERT_TRUE(eventually(5s, [&] { return ask_redis("get master-election:epoch") > epoch; }));
+  // An emptied Redis compares nothing, so nothing but the frozen process itself keeps it from writing then.
+  ASSERT_TRUE(redis_->restart_empty());
+  frozen->signal(SIGCONT);
+  EXPECT_TRUE(eventually(10s, [&] { return frozen->log().find("master-lost") != std::string::npos; })) << frozen->log();
+  EXPECT_TRUE(eventually(10s, [&] { return ask_redis("get master-election:epoch") > epoch; })) << report();
+  EXPECT_TRUE(eventually(10s, [&] { return ask_redis("hlen worker:connections") == "2"; })) << report();
+  EXPECT_EQ(ask_redis("hvals worker:connections").find("\"processId\":\"" + first + "\""), std::string::npos);
+  EXPECT_TRUE(eventually(10s, [&] {
+    processes_.try_emplace(first, nullptr);
+    json::object said = state(first);
+    return !said.empty() && !said.at("isMaster").as_bool() && said.at("totalWorkers").to_number<int>() == 2;
+  })) << frozen->log();
+  processes_.erase(first);
+}
+
+}  // namespace
+}  // namespace weir::test
