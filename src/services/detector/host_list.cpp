@@ -55,7 +55,8 @@ Result<WebPlace> web_place(const Secret& url) {
 Result<HostList> HostList::parse(std::string_view text) {
   HostList out;
   for (const std::string& word : words(text)) {
-    auto parsed = boost::urls::parse_uri("http://" + word);
+    std::string url = "http://" + word;  // what is parsed refers to it
+    auto parsed = boost::urls::parse_uri(url);
     if (!parsed || parsed->has_userinfo() || parsed->encoded_host().empty() || !parsed->encoded_path().empty() ||
         parsed->has_query())
       return Error{Errc::invalid, "bad_host",

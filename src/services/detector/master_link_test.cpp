@@ -153,6 +153,7 @@ TEST_F(MasterLinkTest, NewConnection_TakesTheOldOnesPlace_AndFindsWhatRuns) {
   auto first = connect();
   command(*first, wanted("d;c"));
   ASSERT_TRUE(reports(*first, "d;c"));
+  ASSERT_TRUE(runs_until(io_, [&] { return cameras_.running.contains("d;c"); }));
   auto second = connect();
   EXPECT_TRUE(runs_until(io_, [&] { return first->over; }));
   EXPECT_EQ(first->code(), 4000);

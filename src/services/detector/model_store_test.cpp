@@ -121,11 +121,12 @@ TEST_F(ModelStoreTest, HostWithTagsOfItsOwn_IsBelievedThatAFileIsTheSame) {
 TEST_F(ModelStoreTest, ManyWhoAskAtOnce_FetchItOnce) {
   int done = 0;
   for (int i = 0; i < 20; ++i) {
-    auto ask = [](ModelStoreTest& test, int& count) -> asio::awaitable<void> {
-      auto got = co_await test.store_->get(Secret("http://" + test.server_.address() + "/models/7"));
+    auto ask = [](ModelStore& store, std::string url, int& count) -> asio::awaitable<void> {
+      auto got = co_await store.get(Secret(std::move(url)));
       if (got) ++count;
     };
-    asio::co_spawn(io_, ask(*this, done), [](const std::exception_ptr& thrown) { EXPECT_FALSE(thrown); });
+    asio::co_spawn(io_, ask(*store_, "http://" + server_.address() + "/models/7", done),
+                   [](const std::exception_ptr& thrown) { EXPECT_FALSE(thrown); });
   }
   EXPECT_TRUE(testing::runs_until(io_, [&] { return done == 20; }));
   EXPECT_EQ(times("GET 7"), 1u);
