@@ -35,7 +35,9 @@ constexpr size_t kUnsyncedBytesMax = 64 << 20;  // so that the end of a large up
 
 Error failure(std::string_view what) {
   return {Errc::unavailable, "model_files",
-          fmt::format("cannot {} the folder of model files (model_files_dir): {}", what, std::strerror(errno))};
+          fmt::format("cannot {} the folder of model files (model_files_dir, or detector_models_dir of a detection "
+                      "worker): {}",
+                      what, std::strerror(errno))};
 }
 
 bool is_checksum(std::string_view name) {

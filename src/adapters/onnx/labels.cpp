@@ -30,6 +30,8 @@ class Fields {
     }
   }
 
+  bool at_end() const { return rest_.empty(); }
+
  private:
   bool take_varint(std::uint64_t& value) {
     value = 0;
@@ -50,23 +52,35 @@ class Fields {
   std::string_view rest_;
 };
 
+constexpr std::uint64_t kGraph = 7, kMetadata = 14, kKey = 1, kValue = 2;
+
 }  // namespace
 
-std::vector<std::string> packed_names(std::string_view model) {
-  constexpr std::uint64_t kMetadata = 14, kKey = 1, kValue = 2;
+bool is_model(std::string_view bytes) {
+  std::uint64_t field = 0;
+  std::string_view part;
+  bool graph = false;
+  Fields fields(bytes);
+  while (fields.next(field, part)) graph |= field == kGraph && !part.empty();
+  return graph && fields.at_end();
+}
+
+std::string_view metadata_of(std::string_view model, std::string_view key) {
   std::uint64_t field = 0, member = 0;
   std::string_view bytes, part;
   for (Fields fields(model); fields.next(field, bytes);) {
     if (field != kMetadata) continue;
-    std::string_view key, value;
+    std::string_view name, value;
     for (Fields entry(bytes); entry.next(member, part);) {
-      if (member == kKey) key = part;
+      if (member == kKey) name = part;
       if (member == kValue) value = part;
     }
-    if (key == "names") return parse_names(value);
+    if (name == key) return value;
   }
   return {};
 }
+
+std::vector<std::string> packed_names(std::string_view model) { return parse_names(metadata_of(model, "names")); }
 
 Result<std::vector<std::string>> labels_of(const ModelFiles& files) {
   if (!files.labels.empty()) {

@@ -27,6 +27,21 @@ TEST(OnnxLabels, NamesAreFoundAmongTheMetadata_WhateverStandsBefore) {
   EXPECT_EQ(packed_names(version + graph + metadata("author", "x")), Labels{});
 }
 
+TEST(OnnxLabels, OtherTextsOfTheMetadata_AreFoundByTheirKey) {
+  std::string whole = field(7, "graph") + metadata("author", "x") + metadata("weir_fields", "{}");
+  EXPECT_EQ(metadata_of(whole, "weir_fields"), "{}");
+  EXPECT_EQ(metadata_of(whole, "fields"), "");
+}
+
+TEST(OnnxLabels, AModelIsToldByItsGraph) {
+  std::string version = "\x08\x09";
+  EXPECT_TRUE(is_model(version + field(7, "graph") + metadata("author", "x")));
+  EXPECT_FALSE(is_model(version + metadata("author", "x"))) << "no graph";
+  EXPECT_FALSE(is_model("no model at all"));
+  EXPECT_FALSE(is_model(""));
+  EXPECT_FALSE(is_model(version + field(7, std::string(300, 'g')).substr(0, 200))) << "cut off";
+}
+
 TEST(OnnxLabels, DamagedBytes_HaveNoNames) {
   std::string whole = field(7, "graph") + metadata("names", "{0: 'person'}");
   ASSERT_EQ(packed_names(whole), Labels{"person"});

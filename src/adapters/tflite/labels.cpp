@@ -40,6 +40,10 @@ std::vector<std::string> classes(std::vector<std::string> lines) {
 }
 }  // namespace
 
+bool is_model(std::string_view bytes) { return bytes.size() > 8 && bytes.substr(4, 4) == "TFL3"; }
+
+std::string_view metadata_of(std::string_view model, std::string_view name) { return packed_text(model, name); }
+
 Result<std::vector<std::string>> labels_of(const ModelFiles& files, std::string_view bytes) {
   if (!files.labels.empty()) {
     TRY(text, for_model(read_plain_file(files.labels, kLabelsBytesMax)));

@@ -40,6 +40,15 @@ TEST(PackedLabels, AreReadFromTheArchiveBehindTheModel) {
   EXPECT_EQ(packed_labels(archive("m", {{"a.bin", "no"}, {"names.txt", "yes\n\nno"}})), (Labels{"yes", "", "no"}));
 }
 
+TEST(PackedLabels, AnotherTextBesideThem_IsFoundByItsName) {
+  std::string model =
+      archive("model", {{"labelmap.txt", "person"}, {"weir_fields.json", "{}"}, {"late.json", "no", 8}});
+  EXPECT_EQ(packed_text(model, "weir_fields.json"), "{}");
+  EXPECT_EQ(packed_text(model, "fields.json"), "");
+  EXPECT_EQ(packed_text(model, "late.json"), "") << "compressed";
+  EXPECT_EQ(packed_labels(model), Labels{"person"});
+}
+
 TEST(PackedLabels, AreEmptyWhereThereAreNone) {
   EXPECT_EQ(packed_labels(""), Labels{});
   EXPECT_EQ(packed_labels("only a model"), Labels{});

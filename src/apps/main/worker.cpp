@@ -1,6 +1,7 @@
 // `weir-worker`: the helper that links the media libraries; `weir worker …` finds it beside itself.
 #include "common/command_line.hpp"
 #include "common/print.hpp"
+#include "worker/detector.hpp"
 #include "worker/labels.hpp"
 #include "worker/measure.hpp"
 #include "worker/probe.hpp"
@@ -17,16 +18,16 @@
 namespace weir::apps {
 namespace {
 
-// The exit code of a shard or a stream tells its parent what to do; the other commands are for people.
+// The exit code of a shard, a stream or a detection worker tells its parent what to do; the other commands are for people.
 int fail(const Error& error, std::string_view command) {
   if (command == "stream") return refuse_stream(error);
   complain(error.message);
-  return command == "shard" ? shard_exit_code(error) : exit_code(error);
+  return command == "shard" || command == "detector" ? shard_exit_code(error) : exit_code(error);
 }
 
 int run(int argc, char** argv) {
   const std::vector<Command> commands{shard_command(), probe_command(), labels_command(), measure_command(),
-                                      stream_command()};
+                                      stream_command(), detector_command()};
   std::vector<std::string> words(argv + 1, argv + argc);
   auto parsed = parse_command_line(commands, words, "weir worker");
   if (!parsed) return fail(parsed.error(), words.empty() ? "" : words.front());

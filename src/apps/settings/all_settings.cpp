@@ -2,6 +2,7 @@
 
 #include "weir/cluster/settings.hpp"
 #include "weir/control_plane/settings.hpp"
+#include "weir/detector/settings.hpp"
 #include "weir/egress/settings.hpp"
 #include "weir/orchestrator/settings.hpp"
 #include "weir/runner/settings.hpp"
@@ -16,8 +17,9 @@ namespace {
 constexpr SettingSpec kPlaces[] = {
     {"listen", SettingKind::text, "127.0.0.1:8080", "host:port",
      "Where the control plane answers HTTP (`weir orchestrator`: MediaMTX's hooks, on port 8086; `weir cluster`: port "
-     "8087); port 0 takes a free one, which the first line on stdout names.",
-     "control-plane up orchestrator cluster"},
+     "8087; `weir worker detector`: its master, on port 8000); port 0 takes a free one, which the first line on stdout "
+     "names.",
+     "control-plane up orchestrator cluster detector"},
     {"database_url", SettingKind::secret, "", "URL",
      "The store: sqlite:PATH or postgres://…; empty means SQLite in state_dir/weir.db.", "control-plane store"},
     {"database_pool_size", SettingKind::integer, "16", "connections",
@@ -25,7 +27,7 @@ constexpr SettingSpec kPlaces[] = {
      "of the disk; SQLite always has one writer.", "control-plane", 1, 64},
     {"state_dir", SettingKind::text, ".weir", "path",
      "The folder that holds what a single machine keeps: the SQLite store, the secret, the address of `weir up`.",
-     "up control-plane token admin worker runner store orchestrator cluster"},
+     "up control-plane token admin worker runner store orchestrator cluster detector"},
     {"auth_secret_file", SettingKind::text, "", "path",
      "The key that signs tokens, created with mode 0600 when absent; empty means state_dir/auth.secret.",
      "control-plane up token admin runner orchestrator cluster"},
@@ -33,10 +35,10 @@ constexpr SettingSpec kPlaces[] = {
      "The control plane that a client or runner asks; several addresses of it have commas between. Empty "
      "means the one that WEIR_URL names, or that `weir up` started in state_dir. An orchestrator that is given none "
      "keeps its leases itself; a stream worker publishes nothing then.",
-     "admin runner stream-worker orchestrator cluster"},
+     "admin runner stream-worker orchestrator cluster detector"},
     {"control_plane_ca_file", SettingKind::text, "", "path",
      "Certificates (PEM) of the authorities that a control plane's https:// address may come from, "
-     "besides those that the system knows.", "admin runner worker stream-worker orchestrator cluster"},
+     "besides those that the system knows.", "admin runner worker stream-worker orchestrator cluster detector"},
 };
 
 constexpr SettingSpec kTokensAndLogs[] = {
@@ -45,11 +47,11 @@ constexpr SettingSpec kTokensAndLogs[] = {
     {"log_level", SettingKind::text, "info", "debug|info|warn|error|off",
      "What is logged: this level and the ones after it. A change takes effect while running; a worker, "
      "and the runner of `weir up`, keep the level that they were started with.",
-     "control-plane up worker runner egress stream-worker orchestrator cluster"},
+     "control-plane up worker runner egress stream-worker orchestrator cluster detector"},
     {"log_dir", SettingKind::text, "", "path",
      "A folder where the JSON log lines go as well, in weir.log; empty means stderr only (`weir egress` "
      "and `weir worker stream`: the folder logs, in egress-<stream_id>.log and stream-<stream_id>.log).",
-     "control-plane up worker runner egress stream-worker orchestrator cluster"},
+     "control-plane up worker runner egress stream-worker orchestrator cluster detector"},
 };
 
 }  // namespace
@@ -63,7 +65,8 @@ const SettingTable& all_settings() {
                                    {egress::kSettings, egress::check_settings},
                                    {stream_worker::kSettings},
                                    {orchestrator::kSettings},
-                                   {cluster::kSettings}});
+                                   {cluster::kSettings},
+                                   {detector::kSettings}});
   return table;
 }
 

@@ -141,4 +141,13 @@ DetectorFactory detector_factory(DetectorFolders folders) {
   };
 }
 
+DetectorFactory file_detector_factory(std::string models, DetectorFolders folders) {
+  return [models = std::move(models), folders = std::move(folders)](
+             const camera::Model& model) -> Result<std::unique_ptr<Detector>> {
+    std::string file = (fs::path(models) / model.name).string();
+    if (model.detector == "onnx") return onnx::make({.library = library(folders, kOnnxLibrary), .model = file}, 1);
+    return make_tflite(folders, {.library = library(folders, kTfliteLibrary), .model = file});
+  };
+}
+
 }  // namespace weir::apps

@@ -9,6 +9,8 @@
 namespace weir::apps {
 
 DetectorFactory detector_factory(DetectorFolders folders);
+// The same where a model's name is its file's in `models`, whatever that ends with, and labels stand in the model.
+DetectorFactory file_detector_factory(std::string models, DetectorFolders folders);
 
 // Every model in the folder and its labels, in the order of its classes. A model whose labels cannot be read is left
 // out, and the log says so. Nothing is run or loaded, but files are read whole.

@@ -11,13 +11,6 @@ namespace {
 using Reply = boost::asio::awaitable<Result<net::Response>>;
 using Answer = std::function<Reply(Endpoints&, net::Request&)>;
 
-// A browser that was lured to a name that resolves to loopback sends that name as Host.
-bool local_host(std::string_view host) {
-  if (size_t port = host.rfind(':'); port != std::string_view::npos && host.find(']', port) == std::string_view::npos)
-    host = host.substr(0, port);
-  return host == "127.0.0.1" || host == "localhost" || host == "[::1]";
-}
-
 bool has_token(const net::Request& request, const Secret& token) {
   std::string_view given = request.header("authorization");
   constexpr std::string_view kScheme = "Bearer ";
@@ -31,7 +24,7 @@ void add(net::Router& router, Endpoints& endpoints, net::Method method, std::str
   router.add(method, path,
              [&endpoints, guarded, answer = std::move(answer)](net::Request& request)
                  -> boost::asio::awaitable<net::Response> {
-               if (!local_host(request.header("host")))
+               if (!net::names_loopback(request.header("host")))
                  co_return net::Response::failure({Errc::forbidden, "bad_host", "only a loopback host name is answered"});
                if (guarded && !has_token(request, endpoints.token))
                  co_return net::Response::failure(

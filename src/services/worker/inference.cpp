@@ -61,6 +61,7 @@ class InferencePool::Thread {
     Instant retry_at{};
     int failures = 0;
     std::map<CameraId, int> told = {};  // the failure that a camera was last told of
+    Instant used{};
   };
   static std::string key(const camera::Model& model) { return model.detector + "/" + model.name; }
 
@@ -75,9 +76,20 @@ class InferencePool::Thread {
     model.retry_at = boot_now() + restart::retry_delay(model.error.code, model.failures++, random_unit());
   }
 
+  // Models come and go over the years of a process, each with a file of its own; what nobody asks for takes no memory.
+  void unload_idle(Instant now) {
+    std::erase_if(models_, [&](const auto& each) {
+      bool wanted = std::ranges::any_of(pool_.preload_, [&](const auto& model) { return key(model) == each.first; });
+      return !wanted && now - each.second.used > pool_.idle_most_;
+    });
+  }
+
   Loaded& load(const camera::Model& wanted) {
+    Instant now = boot_now();
+    if (!models_.contains(key(wanted))) unload_idle(now);
     Loaded& model = models_[key(wanted)];
-    if (model.detector || boot_now() < model.retry_at) return model;
+    model.used = now;
+    if (model.detector || now < model.retry_at) return model;
     auto made = pool_.make_(wanted);
     if (made) {
       model.detector = std::move(*made);
@@ -144,12 +156,13 @@ class InferencePool::Thread {
 };
 
 InferencePool::InferencePool(Scheduler& scheduler, Reporter& reporter, DetectorFactory make, StatusOf status_of,
-                             int threads, std::vector<camera::Model> preload)
+                             int threads, std::vector<camera::Model> preload, Duration idle_most)
     : scheduler_(scheduler),
       reporter_(reporter),
       make_(std::move(make)),
       status_of_(std::move(status_of)),
-      preload_(std::move(preload)) {
+      preload_(std::move(preload)),
+      idle_most_(idle_most) {
   for (int i = 0; i < threads; ++i)
     threads_.emplace_back([this](const std::stop_token& stop) { Thread(*this).run(stop); });
 }

@@ -74,8 +74,8 @@ struct Reporter::Instruments {
                                           net::Metrics::latency_buckets(), labels);
 };
 
-Reporter::Reporter(Publisher& publisher, net::Metrics& metrics, RunnerId runner, std::string shard)
-    : publisher_(publisher), metrics_(metrics), runner_(std::move(runner)), shard_(std::move(shard)) {}
+Reporter::Reporter(Outlet& outlet, net::Metrics& metrics, RunnerId runner, std::string shard)
+    : outlet_(outlet), metrics_(metrics), runner_(std::move(runner)), shard_(std::move(shard)) {}
 
 void Reporter::take_on(const CameraId& camera) {
   std::lock_guard guard(mutex_);
@@ -100,7 +100,7 @@ void Reporter::state_changed(const Source& source, StreamState state, const Came
   if (auto known = instruments(source.config.camera)) known->up.set(state == StreamState::streaming ? 1 : 0);
   event::StreamStatus status = status_of(source, state, view);
   if (state == StreamState::streaming) status.fps = view.fps > 0 ? view.fps : view.facts.fps;
-  publisher_.publish(source.config.camera, to_event(status));
+  outlet_.say(std::move(status), event::Kind::status);
 }
 
 event::StreamStatus Reporter::status_of(const Source& source, StreamState state, const CameraView& view) const {
@@ -127,7 +127,7 @@ event::StreamStatus Reporter::summary_of(const Source& source, const CameraView&
 }
 
 void Reporter::summary(const Source& source, const CameraView& view) {
-  publisher_.publish(source.config.camera, to_event(summary_of(source, view), event::Kind::summary));
+  outlet_.say(summary_of(source, view), event::Kind::summary);
 }
 
 void Reporter::attention_changed(const Source& source, const CameraView& view) {
@@ -138,7 +138,7 @@ void Reporter::attention_changed(const Source& source, const CameraView& view) {
       .with("error_code", view.behind ? kOverloaded : std::string_view())
       .with("looked_fps", rates_of(view).looked)
       .with("wanted_fps", rates_of(view).wanted);
-  publisher_.publish(source.config.camera, to_event(summary_of(source, view)));
+  outlet_.say(summary_of(source, view), event::Kind::status);
 }
 
 // Asking for a counter makes its camera's series appear, which must not happen after the camera was forgotten.
@@ -165,7 +165,7 @@ void Reporter::failed(const Source& source, const restart::StreamError& error, D
                                 .code = std::string(code),
                                 .detail = error.detail,
                                 .retry_in_ms = retry_in_ms};
-  publisher_.publish(source.config.camera, to_event(event));
+  outlet_.say(std::move(event));
 }
 
 void Reporter::looked(const Source& source, const Picture& picture, std::int64_t frame_id,
@@ -187,7 +187,7 @@ void Reporter::looked(const Source& source, const Picture& picture, std::int64_t
                               .e2e_s = e2e_s};
   for (const Detection& d : detections)
     event.detections.push_back({d.label, d.score, {d.box.x1, d.box.y1, d.box.x2, d.box.y2}, d.zone_ids});
-  publisher_.publish(source.config.camera, to_event(event), boot_now() - handled);
+  outlet_.say(std::move(event), boot_now() - handled);
 }
 
 void Reporter::measure(const Source& source, const CameraView& view, Instant now) {

@@ -41,14 +41,14 @@ Duration same_picture(double fps) { return std::clamp(from_seconds(fps > 0 ? 0.5
 
 }  // namespace
 
-Worker::Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const ShardConfig& shard,
+Worker::Worker(Clock& clock, net::Metrics& metrics, Outlet& outlet, const ShardConfig& shard,
                WorkerSettings settings, SourceFactory open, DetectorFactory detectors)
     : clock_(clock),
-      publisher_(publisher),
+      outlet_(outlet),
       settings_(settings),
       max_fps_(shard.max_fps),
       open_(std::move(open)),
-      reporter_(publisher, metrics, shard.runner, shard.shard),
+      reporter_(outlet, metrics, shard.runner, shard.shard),
       dials_(settings.dials_at_once, settings.dials_file),
       standby_(shard.standby) {
   auto status_of = [this](const CameraId& camera) -> std::shared_ptr<CameraStatus> {
@@ -79,7 +79,7 @@ void Worker::start(Source source, std::optional<LeaseGrant> lease, std::shared_p
   }
   reporter_.take_on(id);
   // The last status of a lost camera's thread is dropped: another owner has published since.
-  if (lost_.erase(id) > 0) publisher_.forget(id);
+  if (lost_.erase(id) > 0) outlet_.forget(id);
   CameraParts parts{open_, dials_, scheduler_, reporter_, settings_.adaptive_keyframe_max_s,
                     settings_.patience, custody};
   auto task = std::make_shared<CameraTask>(std::move(source), status, parts, std::move(before));
@@ -135,14 +135,18 @@ std::shared_ptr<CameraTask> Worker::ending(const CameraId& camera) const {
 
 asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
   if (tasks_.contains(camera)) give_up(camera);
+  return follow_out(std::move(camera));
+}
+
+asio::awaitable<std::optional<WallTime>> Worker::follow_out(CameraId camera) {
   // The camera's last event is the status that its thread reports when it ends. A second request that comes while the
   // first is under way is not answered sooner.
   auto task = ending(camera);
   for (Instant until = clock_.now() + 1s; task && !task->ended() && clock_.now() < until;) co_await clock_.wait(5ms);
   if (tasks_.contains(camera)) co_return std::nullopt;  // added again meanwhile: another task has the camera
-  std::optional<WallTime> last = co_await publisher_.silence(camera);
+  std::optional<WallTime> last = co_await outlet_.silence(camera);
   if (tasks_.contains(camera)) co_return last;  // added again meanwhile
-  publisher_.forget(camera);
+  outlet_.forget(camera);
   reporter_.forget(camera);
   log::info("source.removed").with("camera_uuid", camera);
   co_return last;
@@ -151,22 +155,21 @@ asio::awaitable<std::optional<WallTime>> Worker::remove(CameraId camera) {
 asio::awaitable<std::optional<WallTime>> Worker::silence(CameraId camera) {
   if (auto found = tasks_.find(camera); found != tasks_.end()) found->second.lease.reset();
   // A camera that is being removed may still have an event on its way.
-  co_return co_await publisher_.silence(camera);
+  co_return co_await outlet_.silence(camera);
 }
 
 void Worker::grant(const LeaseGrant& lease) {
   auto found = tasks_.find(lease.camera);
   if (found == tasks_.end()) return;
   found->second.lease = lease;
-  std::optional<WallTime> after = lease.after;
-  if (after) *after += same_picture(found->second.status->view(clock_.now()).fps);
-  publisher_.set_lease(lease.camera, lease.version, lease.tenure, lease.valid_until, lease.adopt, after,
-                       lease.extends);
+  LeaseGrant right = lease;
+  if (right.after) *right.after += same_picture(found->second.status->view(clock_.now()).fps);
+  outlet_.set_right(right);
   look_after(found->second, clock_.now());
 }
 
 void Worker::lose(const CameraId& camera) {
-  publisher_.lost(camera);
+  outlet_.lost(camera);
   if (!tasks_.contains(camera)) return;
   // Only the control plane knows which of these reasons it is.
   log::warn("lease.lost", "the lease is gone: taken by another, revoked, or the camera was disabled or removed. The "
@@ -270,7 +273,7 @@ json::object Worker::state() const {
   json::array cameras;
   for (const auto& [id, camera] : tasks_) cameras.push_back(describe(camera, now));
   Readiness r = readiness();
-  PublisherCounters c = publisher_.counters();
+  PublisherCounters c = outlet_.counters();
   return {{"standby", standby_},
           {"draining", draining_},
           {"ready", r.ready},
@@ -325,7 +328,7 @@ asio::awaitable<void> Worker::run() {
         reporter_.summary(*source, view);
       }
     }
-    reporter_.measure_pipeline(pool_->pictures_per_second(), publisher_.counters());
+    reporter_.measure_pipeline(pool_->pictures_per_second(), outlet_.counters());
     std::erase_if(ending_, [](const auto& task) { return task->ended(); });
     co_await clock_.wait(kLookEvery);
   }

@@ -1,4 +1,7 @@
-// Addressee: whose numbers a metrics page is asked for.
+// Addressee: for whom a request is meant.
+//
+// A browser that was lured to a name that resolves to loopback sends that name as Host: what answers on loopback
+// answers only under a name of loopback's own.
 //
 // Several runners share a host, and a port that one has left is soon used by another. A client may name the runner
 // that it means in `?runner_id=`; another runner that answers there refuses, so that a dead runner does not look
@@ -9,6 +12,8 @@
 
 namespace weir::net {
 
+// Of a Host header, with or without a port.
+bool names_loopback(std::string_view host);
 Status meant_for(const Request& request, std::string_view runner);
 
 }  // namespace weir::net

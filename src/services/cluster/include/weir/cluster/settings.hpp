@@ -21,7 +21,8 @@ inline constexpr SettingSpec kSettings[] = {
     {"detector_capacity", SettingKind::integer, "100", "subscriptions", "How many subscriptions one detection worker gets.",
      "cluster up", 1, 100000},
     {"detector_token_file", SettingKind::text, "", "path",
-     "A token that is shown to every detection worker; empty means none.", "cluster up"},
+     "A token that a cluster shows to every detection worker, and `weir worker detector` asks for; empty means none.",
+     "cluster detector up"},
     {"detector_ca_file", SettingKind::text, "", "path",
      "Certificates (PEM) of the authorities that a worker's wss:// address may come from, besides those that the system "
      "knows.", "cluster up"},

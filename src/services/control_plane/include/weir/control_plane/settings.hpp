@@ -36,8 +36,9 @@ inline constexpr SettingSpec kSettings[] = {
      "control-plane up", 1000, 1000000000},
     {"loopback_cameras", SettingKind::text, "auto", "auto|allow|refuse",
      "Whether cameras may stand on this machine itself; auto allows it only while the control plane "
-     "listens on loopback (a worker: while the control plane's address is on loopback).",
-     "control-plane up worker runner"},
+     "listens on loopback (a worker: while the control plane's address is on loopback; `weir worker detector`: while "
+     "it listens there itself).",
+     "control-plane up worker runner detector"},
     {"http_connections_max", SettingKind::integer, "20000", "connections",
      "How many HTTP connections are served at once; further ones are answered 503, 64 at a time, and closed.",
      "control-plane up", 1, 1000000},

@@ -1,8 +1,9 @@
 // InferencePool: the threads that look at pictures.
 //
 // Each thread has detectors of its own, made when a camera first asks for one. A model that cannot be loaded, or fails,
-// costs the cameras that use it a MODEL_ERROR and is tried again as its policy says; the others go on. `stop` and the
-// destructor let a running inference finish. Any thread.
+// costs the cameras that use it a MODEL_ERROR and is tried again as its policy says; the others go on. A model that no
+// picture has asked for during `idle_most` is unloaded when another one is loaded, unless it was preloaded. `stop` and
+// the destructor let a running inference finish. Any thread.
 #pragma once
 
 #include "weir/ports/detector.hpp"
@@ -20,7 +21,7 @@ class InferencePool {
  public:
   // `preload`: models that every thread loads before it takes its first picture.
   InferencePool(Scheduler& scheduler, Reporter& reporter, DetectorFactory make, StatusOf status_of, int threads,
-                std::vector<camera::Model> preload = {});
+                std::vector<camera::Model> preload = {}, Duration idle_most = 10min);
   ~InferencePool();
   InferencePool(const InferencePool&) = delete;
   void stop();
@@ -35,6 +36,7 @@ class InferencePool {
   const DetectorFactory make_;
   const StatusOf status_of_;
   const std::vector<camera::Model> preload_;
+  const Duration idle_most_;
   mutable std::mutex mutex_;
   RateMeter meter_;
   struct Busy {

@@ -19,6 +19,7 @@
 #include "weir/ports/event_bus.hpp"
 #include "weir/ports/spool.hpp"
 #include "weir/worker/inbox.hpp"
+#include "weir/worker/outlet.hpp"
 #include "weir/worker/publisher_counters.hpp"
 
 #include <boost/asio/steady_timer.hpp>
@@ -53,11 +54,11 @@ struct PublisherHooks {
 
 class Lane;
 
-class Publisher {
+class Publisher final : public Outlet {
  public:
   Publisher(boost::asio::io_context& io, Clock& clock, EventBus& bus, Spool& spool, PublisherSettings settings = {},
             PublisherHooks hooks = {});
-  ~Publisher();
+  ~Publisher() override;
   Publisher(const Publisher&) = delete;
 
   // Runs until `flush_and_stop` is done.
@@ -65,25 +66,35 @@ class Publisher {
 
   // An event that is not stamped yet. `decoded`: when its picture left the decoder; unset: not measured.
   void publish(CameraId camera, event::Event event, Instant decoded = {});
+  void say(event::DetectionEvent seen, Instant decoded) override {
+    publish(seen.place.camera, to_event(seen), decoded);
+  }
+  void say(event::StreamStatus status, event::Kind kind) override {
+    publish(status.place.camera, to_event(status, kind));
+  }
+  void say(event::StreamErrorEvent error) override { publish(error.place.camera, to_event(error)); }
   // The right to publish for the camera. `adopt`: the tenure whose spool may be taken over. `after`: no live
   // detection captured at or before it is sent. A version below the present one is ignored, and so is the present one
   // after `silence`; one that `extends`, whatever its version.
   void set_lease(CameraId camera, lease::Version version, lease::Tenure tenure, Instant valid_until,
                  std::optional<lease::Tenure> adopt = {}, std::optional<WallTime> after = {},
                  bool extends = false);
+  void set_right(const link::LeaseGrant& right) override {
+    set_lease(right.camera, right.version, right.tenure, right.valid_until, right.adopt, right.after, right.extends);
+  }
   // Another owner has the camera: all its events are dropped.
-  void lost(CameraId camera);
+  void lost(CameraId camera) override;
   // Sends what waits in memory where that is possible at once, keeps the rest on disk for the next worker that
   // publishes, and lets go of the disk. When it returns nothing is in flight; it returns the capture time of the last
   // detection handed to the bus. Until a higher version comes, further events are dropped, the latest status aside.
-  boost::asio::awaitable<std::optional<WallTime>> silence(CameraId camera);
+  boost::asio::awaitable<std::optional<WallTime>> silence(CameraId camera) override;
   // The camera is no longer this worker's; what was not sent stays on disk. Called after the camera's threads have
   // ended.
-  void forget(CameraId camera);
+  void forget(CameraId camera) override;
   // Sends what may be sent until `deadline`, puts the rest on disk, and ends `run`.
   boost::asio::awaitable<void> flush_and_stop(Instant deadline);
 
-  PublisherCounters counters() const { return inbox_.counters(); }
+  PublisherCounters counters() const override { return inbox_.counters(); }
 
  private:
   using Action = Inbox::Action;

@@ -6,7 +6,7 @@
 
 #include "weir/net/metrics.hpp"
 #include "weir/worker/camera_status.hpp"
-#include "weir/worker/publisher.hpp"
+#include "weir/worker/outlet.hpp"
 #include "weir/worker/shard_config.hpp"
 
 #include <map>
@@ -16,7 +16,7 @@ namespace weir::worker {
 
 class Reporter {
  public:
-  Reporter(Publisher& publisher, net::Metrics& metrics, RunnerId runner, std::string shard);
+  Reporter(Outlet& outlet, net::Metrics& metrics, RunnerId runner, std::string shard);
 
   void state_changed(const Source& source, StreamState state, const CameraView& view);
   void summary(const Source& source, const CameraView& view);
@@ -42,7 +42,7 @@ class Reporter {
   std::shared_ptr<Instruments> instruments(const CameraId& camera);  // none of a camera that was forgotten
   void count_error(const CameraId& camera, std::string_view code);
 
-  Publisher& publisher_;
+  Outlet& outlet_;
   net::Metrics& metrics_;
   const RunnerId runner_;
   const std::string shard_;

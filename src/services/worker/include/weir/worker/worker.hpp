@@ -1,9 +1,9 @@
 // Worker: a shard's cameras from their configuration to their events, in one process.
 //
-// It owns a task for each camera, the inference pool and what they share; the publisher belongs to the code that made
-// the worker. Cameras come and go live, one without touching another. It decides nothing about ownership: leases are
-// handed to it with absolute deadlines, and without one it decodes and detects but publishes nothing. Usage:
-// construct, `add` sources, spawn `run`, end with `drain`. Loop thread only.
+// It owns a task for each camera, the inference pool and what they share; the outlet, a publisher or what stands in its
+// place, belongs to the code that made the worker. Cameras come and go live, one without touching another. It decides
+// nothing about ownership: leases are handed to it with absolute deadlines, and without one it decodes and detects but
+// publishes nothing. Usage: construct, `add` sources, spawn `run`, end with `drain`. Loop thread only.
 #pragma once
 
 #include "weir/base/clock.hpp"
@@ -51,14 +51,15 @@ constexpr Duration with_recovery(Duration grace) { return grace + std::min<Durat
 class Worker {
  public:
   // Ends the process where the system gives it too few threads.
-  Worker(Clock& clock, net::Metrics& metrics, Publisher& publisher, const ShardConfig& shard, WorkerSettings settings,
+  Worker(Clock& clock, net::Metrics& metrics, Outlet& outlet, const ShardConfig& shard, WorkerSettings settings,
          SourceFactory open, DetectorFactory detectors);
   ~Worker();
   Worker(const Worker&) = delete;
 
   // Adds a camera, or changes the one of that name: without a new connection where the dial is the same.
   void add(Source source);
-  // Stops the camera and waits until nothing of it is in flight; the last capture time that was emitted.
+  // Stops the camera at once, so that nothing is said of it any more unless it is added again; the coroutine waits
+  // until nothing of it is in flight. The last capture time that was emitted.
   boost::asio::awaitable<std::optional<WallTime>> remove(CameraId camera);
   void grant(const LeaseGrant& lease);
   // Another owner has the camera: what this worker spooled for it is dropped.
@@ -103,11 +104,12 @@ class Worker {
   // Gives the camera up for good: nothing that it has seen is published any more.
   void give_up(CameraId camera);
   std::shared_ptr<CameraTask> ending(const CameraId& camera) const;
+  boost::asio::awaitable<std::optional<WallTime>> follow_out(CameraId camera);
   void look_after(Camera& camera, Instant now);
   json::object describe(const Camera& camera, Instant now) const;
 
   Clock& clock_;
-  Publisher& publisher_;
+  Outlet& outlet_;
   const WorkerSettings settings_;
   const double max_fps_;
   const SourceFactory open_;
