@@ -79,6 +79,10 @@ std::string own_name(const Settings& s) {
   return fmt::format("orchestrator-{}", host);
 }
 
+lease::Home home_of(const Settings& s) {
+  return {TenantId::trusted(s.text("orchestrator_tenant")), SiteId::trusted(s.text("orchestrator_site"))};
+}
+
 stream::Policy policy_of(const Settings& s) {
   stream::Policy policy;
   policy.disconnect_grace = s.duration("disconnect_grace_s");
@@ -140,7 +144,7 @@ Status OrchestratorProcess::open_plane(const std::string& token_file) {
 Result<orchestrator::OrchestratorSettings> OrchestratorProcess::orchestrator_settings() {
   orchestrator::OrchestratorSettings out;
   out.owner = {id_, boot_->boot()};
-  out.home = {TenantId::trusted(settings_.text("orchestrator_tenant")), SiteId::trusted(settings_.text("orchestrator_site"))};
+  out.home = home_of(settings_);
   out.lease.ttl = settings_.duration("stream_lease_ttl_s");
   out.policy = policy_of(settings_);
   out.look_every = settings_.duration("look_interval_s");
@@ -168,6 +172,8 @@ Status OrchestratorProcess::listen() {
   TRY(read, read_hook_token(settings_, served.hook_token));
   TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
   served.key = key;
+  if (own_) served.records = &own_->streams();
+  served.home = home_of(settings_);
   endpoints_ = std::make_unique<orchestrator::Endpoints>(*orchestrator_, metrics_, clock_, std::move(served));
   endpoints_->add_to(router_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_,
