@@ -95,7 +95,8 @@ asio::awaitable<Response> Endpoints::wish(Request& request) {
     co_return Response::failure({Errc::invalid, "bad_field", "body must be an object", {{"field", "body"}}});
   auto shown = co_await records_.put(*id, std::move(body->get_object()));
   if (!shown) co_return Response::failure(shown.error());
-  log::info("publication.wished", "an operator's wishes").with("streamId", *id).with("correlationId", request.request_id);
+  log::info("publication.wished", "an operator's wishes").with("streamId", *id)
+      .with("correlationId", request.request_id);
   co_return Response::json(*shown);
 }
 
@@ -104,7 +105,8 @@ asio::awaitable<Response> Endpoints::remove(Request& request) {
   auto id = stream::StreamId::trusted(request.param("stream_id"));
   auto gone = co_await records_.remove(id);
   if (!gone) co_return Response::failure(gone.error());
-  log::info("publication.removed", "an operator's order").with("streamId", id).with("correlationId", request.request_id);
+  log::info("publication.removed", "an operator's order").with("streamId", id)
+      .with("correlationId", request.request_id);
   co_return Response::json(json::object{{"stream_id", id.str()}, {"deleted", true}});
 }
 

@@ -1,9 +1,9 @@
 // OwnRecords: the records of streams as an orchestrator without a control plane shows and changes them.
 //
-// It answers as a control plane does. What runs is told as the orchestrator knows it now, with the operator's wishes beside
-// it; of a stream that does not run there is the record alone. Wishes are checked, stored, and counted from then on: the
-// orchestrator is told to read them again. An orchestrator with a control plane has no records of its own: it shows
-// what runs here, and refuses to store wishes. Loop thread only.
+// It answers as a control plane does. What runs is told as the orchestrator knows it now, with the operator's wishes
+// beside it; of a stream that does not run there is the record alone. Wishes are checked, stored, and counted from then
+// on: the orchestrator is told to read them again. An orchestrator with a control plane has no records of its own: it
+// shows what runs here, and refuses to store wishes. Loop thread only.
 #pragma once
 
 #include "weir/base/json.hpp"
