@@ -236,6 +236,9 @@ def annotate(build, quick, results):
 def check(build, results):
     check_for(*(build / "src/apps" / name for name in ("weir", "weir-keeper", "weir-worker")), MEDIAMTX, FOOTAGE, MODEL,
               LIBRARY)
+    for name, words, place in (("ffmpeg", ["ffmpeg", "-version"], 2), ("MediaMTX", [MEDIAMTX, "--version"], 0)):
+        told = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+        results.parts.append(f"{name} {told.split()[place].lstrip('v')}")
 
 
 PARTS = {"answers": answers, "spawn": spawn, "passthrough": passthrough, "annotate": annotate}

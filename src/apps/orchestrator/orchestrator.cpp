@@ -21,6 +21,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -57,7 +58,10 @@ Status read_hook_token(const Settings& s, Secret& token) {
   }
   TRY(text, read_file(path, 4096));
   token = Secret(trimmed(text));
-  if (token.reveal().size() < 16) return usage_error(fmt::format("{}: a hook token has at least 16 characters", path));
+  const std::string& said = token.reveal();
+  bool plain = std::ranges::all_of(said, [](char c) { return c > ' ' && c < 0x7f; });  // weir-hook sends no other
+  if (said.size() < 16 || !plain)
+    return usage_error(fmt::format("{}: a hook token is one line of at least 16 printable characters without spaces", path));
   return ok();
 }
 
