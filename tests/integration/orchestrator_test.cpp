@@ -226,6 +226,7 @@ TEST_F(OrchestratorStreams, AnOrchestratorThatIsKilled_InterruptsNobody) {
   for (const auto& each : watchers)
     ASSERT_TRUE(eventually(20s, [&] { return each->pictures().size() > 10; }));
   size_t children = house_->children().size();
+  ASSERT_EQ(children, 2u * kStreams) << "a worker and its keeper each";
   for (Duration away : {1s, 20s}) {
     house_->kill_orchestrator();
     EXPECT_EQ(house_->children().size(), children) << "they live on";
@@ -292,6 +293,7 @@ TEST_F(OrchestratorStreams, AnOrchestratorWhoseHostDies_IsSucceededByAnother_And
   EXPECT_EQ(house_->hub().readers(in("demo")).size(), 1u) << "the second has no worker";
 
   std::vector<int> host = house_->children();
+  ASSERT_EQ(host.size(), 2u);
   Instant killed = boot_now();
   Duration stalled = StallMonitor::get().total();
   house_->kill_orchestrator();
@@ -309,7 +311,7 @@ TEST_F(OrchestratorStreams, AnOrchestratorWhoseHostDies_IsSucceededByAnother_And
       << "the lease is released" << plane.log();
   second.signal(SIGTERM);
   EXPECT_EQ(second.wait(20s), 0);
-  EXPECT_TRUE(eventually(20s, [&] { return processes_with(other + "/streams").empty(); }));
+  EXPECT_TRUE(eventually(20s, [&] { return processes_with("--folder=" + other + "/streams").empty(); }));
 }
 
 // It calls its hooks by other names, hands the query on as it came, and names other fields in its API.

@@ -125,7 +125,7 @@ std::string StreamHouse::run(const std::string& id) const {
 }
 
 std::vector<int> StreamHouse::children() const {
-  std::vector<int> found = processes_with(state_dir() + "/streams");
+  std::vector<int> found = processes_with("--folder=" + state_dir() + "/streams");
   // What a keeper keeps has nothing of the folder in its command line; its parent does.
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     int pid = std::atoi(entry.path().filename().c_str());
