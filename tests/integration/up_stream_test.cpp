@@ -33,7 +33,7 @@ class WeirUpStream : public WeirUp {
 TEST_F(WeirUpStream, TheDemo_ShowsAPublishedStream_AndTakesItAwayWhenItStops) {
   UpProcess up(folder_, flags());
   ASSERT_TRUE(eventually(60s, [&] { return !shown_at(up).empty(); })) << up.out() << up.err();
-  EXPECT_GT(frames_at(shown_at(up), 2)["h264"], 5) << up.out();
+  EXPECT_GT(frames_at(shown_at(up), 5)["h264"], 5) << up.out();
   EXPECT_NE(ask("stream list").find("running"), std::string::npos) << ask("stream list");
   EXPECT_NE(ask("stream show demo --json").find("annotate"), std::string::npos) << ask("stream show demo --json");
   EXPECT_EQ(keepers(), 3u) << "MediaMTX, the orchestrator, the stream's worker";
