@@ -122,37 +122,41 @@ http {{ access_log off; {folders} server {{ listen 127.0.0.1:{web}; location = /
         return {each.findtext("name"): int(each.findtext("bytes_in")) for each in tree.iter("stream")}
 
 
-def encode(path, size, kbit_s, fps, seconds=20):
-    """Noise, so that the rate is met and no two pictures are alike; one slice a picture, a keyframe every second."""
+def encode(path, size, kbit_s, fps, seconds=20, footage=None):
+    """Footage, or noise, so that the rate is met and no two pictures are alike; one slice a picture, a keyframe every
+    second."""
     rate = ["-b:v", f"{kbit_s}k", "-maxrate", f"{kbit_s}k", "-bufsize", f"{kbit_s // 2}k"]
-    subprocess.run(["ffmpeg", "-nostdin", "-loglevel", "error", "-y", "-f", "lavfi", "-i",
-                    f"testsrc2=size={size}:rate={fps},noise=alls=24:allf=t", "-f", "lavfi", "-i",
-                    "sine=frequency=440:sample_rate=48000", "-t", str(seconds), "-c:v", "libx264", "-preset",
-                    "ultrafast", "-x264-params", "slices=1:sliced-threads=0", "-pix_fmt", "yuv420p", "-bf", "0", "-g",
-                    str(fps), *rate, "-c:a", "aac", "-b:a", "96k", path], check=True)
+    shown = ["-i", footage, "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000", "-vf",
+             f"fps={fps},scale={size.replace('x', ':')}"] if footage else [
+        "-f", "lavfi", "-i", f"testsrc2=size={size}:rate={fps},noise=alls=24:allf=t", "-f", "lavfi", "-i",
+        "sine=frequency=440:sample_rate=48000"]
+    subprocess.run(["ffmpeg", "-nostdin", "-loglevel", "error", "-y", *shown, "-t", str(seconds), "-c:v", "libx264",
+                    "-preset", "ultrafast", "-x264-params", "slices=1:sliced-threads=0", "-pix_fmt", "yuv420p", "-bf",
+                    "0", "-g", str(fps), *rate, "-c:a", "aac", "-b:a", "96k", path], check=True)
 
 
 class Rig:
-    """A hub where live/s1/out is published, coded beforehand and repeated for ever, and a destination."""
+    """A hub where `path` is published, coded beforehand and repeated for ever, and a destination."""
 
-    def __init__(self, build, size="1280x720", kbit_s=4000, fps=25):
+    def __init__(self, build, size="1280x720", kbit_s=4000, fps=25, path="live/s1/out", footage=None):
         self.build, self.coding, self.numbers = build, (size, kbit_s, fps), itertools.count()
+        self.path, self.footage = path, footage
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
             self.folder = stack.enter_context(Folder())
-            encode(self.folder / "source.mp4", *self.coding)
+            encode(self.folder / "source.mp4", *self.coding, footage=self.footage)
             ports = free_port(), free_port()
             hub = stack.enter_context(media_server(self.folder, "hub", {
                 "rtspAddress": f"127.0.0.1:{ports[0]}", "rtspTransports": ["tcp"], "rtmp": True,
                 "rtmpAddress": f"127.0.0.1:{ports[1]}", "paths": {"all_others": {}}}))
             hub.wait_for("[RTMP] started")
             self.hub = f"rtsp://127.0.0.1:{ports[0]}"
-            self.source = f"{self.hub}/live/s1/out"
+            self.source = f"{self.hub}/{self.path}"
             # By RTMP, because ffmpeg's RTSP cannot be told to send a picture's last bytes at once.
             stack.enter_context(Program(["ffmpeg", "-nostdin", "-loglevel", "error", "-re", "-stream_loop", "-1", "-i",
                                          self.folder / "source.mp4", "-c", "copy", "-f", "flv", "-tcp_nodelay", "1",
-                                         f"rtmp://127.0.0.1:{ports[1]}/live/s1/out"]))
+                                         f"rtmp://127.0.0.1:{ports[1]}/{self.path}"]))
             hub.wait_for("is publishing")
             self.destination = stack.enter_context(Destination(self.folder))
             self.stack = stack.pop_all()

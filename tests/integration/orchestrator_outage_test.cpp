@@ -110,9 +110,11 @@ TEST_F(OrchestratorOutage, AHostThatIsCutOff_IsSucceeded_AndTheDestinationNeverH
   EXPECT_EQ(sender("demo"), taken);
   publisher.reset();
   EXPECT_TRUE(house_->hub().gone(out("demo"), 40s)) << second.log();
+  EXPECT_TRUE(eventually(20s, [&] { return plane_->get("/v1/streams/demo").field("holder") == "null"; }))
+      << "the stream is wound down" << second.log();
   second.signal(SIGTERM);
   EXPECT_EQ(second.wait(20s), 0);
-  EXPECT_TRUE(eventually(20s, [&] { return processes_with(other + "/streams").empty(); }));
+  EXPECT_TRUE(eventually(20s, [&] { return processes_with("--folder=" + other + "/streams").empty(); }));
 }
 
 }  // namespace

@@ -10,6 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include <arpa/inet.h>
+#include <unistd.h>
+
+#include <libavformat/version.h>
+
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -115,6 +120,52 @@ TEST_F(StreamWorker, ACodecThatIsNotPublished_EndsWith10_AndIsNamed) {
   EXPECT_EQ(worker.child().wait(20s), 10) << worker.child().log();
   EXPECT_NE(worker.last("stream.exit", "error.message").find("pcm_mulaw audio"), std::string::npos)
       << worker.child().log();
+}
+
+// Somebody who publishes a track of this encoding by RTSP, of which no picture comes: no program here sends each codec.
+class Announced {
+ public:
+  Announced(const MediaMtx& hub, const std::string& path, const std::string& encoding)
+      : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), url_(hub.base() + "/" + path) {
+    sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(static_cast<std::uint16_t>(hub.rtsp_port())),
+                   .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    EXPECT_EQ(::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    std::string sdp = fmt::format("v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nt=0 0\r\nm=video 0 RTP/AVP 96\r\n"
+                                  "a=rtpmap:96 {}/90000\r\na=control:trackID=0\r\n", encoding);
+    ask("ANNOUNCE", url_, fmt::format("Content-Type: application/sdp\r\nContent-Length: {}\r\n", sdp.size()), sdp);
+    ask("SETUP", url_ + "/trackID=0", "Transport: RTP/AVP/TCP;unicast;mode=record;interleaved=0-1\r\n");
+    ask("RECORD", url_);
+  }
+  ~Announced() { ::close(fd_); }
+  Announced(const Announced&) = delete;
+
+ private:
+  void ask(const std::string& method, const std::string& url, std::string head = {}, const std::string& body = {}) {
+    std::string text =
+        fmt::format("{} {} RTSP/1.0\r\nCSeq: {}\r\n{}{}\r\n{}", method, url, ++asked_, session_, head, body);
+    EXPECT_EQ(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+    std::string answer;
+    char byte = 0;
+    while (!answer.ends_with("\r\n\r\n") && ::recv(fd_, &byte, 1, 0) == 1) answer += byte;
+    EXPECT_TRUE(answer.starts_with("RTSP/1.0 200 ")) << answer;
+    if (size_t at = answer.find("Session: "); at != std::string::npos)
+      session_ = answer.substr(at, answer.find_first_of(";\r", at) - at) + "\r\n";
+  }
+
+  const int fd_;
+  const std::string url_;
+  std::string session_;
+  int asked_ = 0;
+};
+
+TEST_F(StreamWorker, ACodecThatThisFfmpegCannotReadOverRtsp_EndsWith10_AndIsSaid) {
+  if (LIBAVFORMAT_VERSION_MAJOR > 60) GTEST_SKIP() << "this FFmpeg can read AV1";
+  Announced publisher(*hub_, "live/s1/in", "AV1");
+  ASSERT_TRUE(hub_->ready("live/s1/in")) << hub_->log();
+  EXPECT_EQ(hub_->path("live/s1/in")->tracks, std::vector<std::string>{"AV1"});
+  StreamProcess worker(folder_, hub_->base());
+  EXPECT_EQ(worker.child().wait(20s), 10) << worker.child().log();
+  EXPECT_NE(worker.last("stream.exit", "error.message").find("AV1"), std::string::npos) << worker.child().log();
 }
 
 TEST_F(StreamWorker, WrongSettings_EndWith10) {

@@ -39,9 +39,10 @@ StreamHouse::StreamHouse(StreamHouseOptions options) : options_(std::move(option
   }
   MediaMtx::Options hub{.version = options_.version,
                         .config = hub_config(options_.version, options_.hooks),
-                        .environment = {{"WEIR_ORCHESTRATOR_URL", fmt::format("http://127.0.0.1:{}", port_)},
+                        .environment = {{"WEIR_ORCHESTRATOR_URL", url()},
                                         {"WEIR_HOOK", WEIR_HOOK},
                                         {"PATH", beside + ":" + std::getenv("PATH")}}};
+  if (!options_.hook_token_file.empty()) hub.environment["WEIR_HOOK_TOKEN_FILE"] = options_.hook_token_file;
   hub_ = std::make_unique<MediaMtx>(folder_, std::move(hub));
   if (!options_.streams.empty()) write_text(folder_.path() + "/streams.yaml", options_.streams);
   start();
@@ -60,12 +61,16 @@ std::vector<std::string> StreamHouse::hub_flags() const {
   return flags;
 }
 
-void StreamHouse::start() {
+std::vector<std::string> StreamHouse::orchestrator_words() const {
   std::vector<std::string> words{WEIR_BINARY, "orchestrator", "--listen", fmt::format("127.0.0.1:{}", port_),
                                  "--state-dir", state_dir()};
   for (const std::string& flag : hub_flags()) words.push_back(flag);
   words.insert(words.end(), options_.flags.begin(), options_.flags.end());
-  orchestrator_ = std::make_unique<Program>(folder_.path() + "/orchestrator.log", words);
+  return words;
+}
+
+void StreamHouse::start() {
+  orchestrator_ = std::make_unique<Program>(folder_.path() + "/orchestrator.log", orchestrator_words());
   ASSERT_TRUE(eventually(20s, [&] { return get("/readyz").status == 200 || !orchestrator_->running(); })) << log();
   ASSERT_TRUE(orchestrator_->running()) << log();
 }
@@ -82,7 +87,7 @@ int StreamHouse::stop_orchestrator(int signal) {
 
 Reply StreamHouse::call(net::Method method, const std::string& target, const boost::json::value& body) const {
   boost::asio::io_context io;
-  auto client = net::HttpClient::create(io, fmt::format("http://127.0.0.1:{}", port_));
+  auto client = net::HttpClient::create(io, url());
   WEIR_ASSERT(client);
   net::ClientRequest request;
   request.method = method;
@@ -120,7 +125,7 @@ std::string StreamHouse::run(const std::string& id) const {
 }
 
 std::vector<int> StreamHouse::children() const {
-  std::vector<int> found = processes_with(state_dir() + "/streams");
+  std::vector<int> found = processes_with("--folder=" + state_dir() + "/streams");
   // What a keeper keeps has nothing of the folder in its command line; its parent does.
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     int pid = std::atoi(entry.path().filename().c_str());

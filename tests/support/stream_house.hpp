@@ -15,6 +15,7 @@ struct StreamHouseOptions {
   std::vector<std::string> flags = {};      // of the orchestrator, in addition
   bool hooks = true;                        // else MediaMTX calls nobody
   std::string hook_script = {};             // a shell script in the place of weir-hook, which it finds as $WEIR_HOOK
+  std::string hook_token_file = {};         // what MediaMTX's hooks carry
   std::string secret = {};                  // the file with the key of tokens, where it is not in the state folder
   MediaMtx::Version version = MediaMtx::Version::v1_21_0;
 };
@@ -30,6 +31,10 @@ class StreamHouse {
   std::string state_dir() const { return folder_.path() + "/o"; }
   // The flags by which any orchestrator finds this MediaMTX.
   std::vector<std::string> hub_flags() const;
+
+  std::string url() const { return fmt::format("http://127.0.0.1:{}", port_); }
+  // The orchestrator's command.
+  std::vector<std::string> orchestrator_words() const;
 
   void start();
   void kill_orchestrator();               // SIGKILL

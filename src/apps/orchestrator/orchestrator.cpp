@@ -21,6 +21,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 
@@ -57,7 +58,10 @@ Status read_hook_token(const Settings& s, Secret& token) {
   }
   TRY(text, read_file(path, 4096));
   token = Secret(trimmed(text));
-  if (token.reveal().size() < 16) return usage_error(fmt::format("{}: a hook token has at least 16 characters", path));
+  const std::string& said = token.reveal();
+  bool plain = std::ranges::all_of(said, [](char c) { return c > ' ' && c < 0x7f; });  // weir-hook sends no other
+  if (said.size() < 16 || !plain)
+    return usage_error(fmt::format("{}: a hook token is one line of at least 16 printable characters without spaces", path));
   return ok();
 }
 
@@ -77,6 +81,10 @@ std::string own_name(const Settings& s) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   return fmt::format("orchestrator-{}", host);
+}
+
+lease::Home home_of(const Settings& s) {
+  return {TenantId::trusted(s.text("orchestrator_tenant")), SiteId::trusted(s.text("orchestrator_site"))};
 }
 
 stream::Policy policy_of(const Settings& s) {
@@ -140,7 +148,7 @@ Status OrchestratorProcess::open_plane(const std::string& token_file) {
 Result<orchestrator::OrchestratorSettings> OrchestratorProcess::orchestrator_settings() {
   orchestrator::OrchestratorSettings out;
   out.owner = {id_, boot_->boot()};
-  out.home = {TenantId::trusted(settings_.text("orchestrator_tenant")), SiteId::trusted(settings_.text("orchestrator_site"))};
+  out.home = home_of(settings_);
   out.lease.ttl = settings_.duration("stream_lease_ttl_s");
   out.policy = policy_of(settings_);
   out.look_every = settings_.duration("look_interval_s");
@@ -168,6 +176,8 @@ Status OrchestratorProcess::listen() {
   TRY(read, read_hook_token(settings_, served.hook_token));
   TRY(key, net::TokenKey::load_or_create(secret_file(settings_)));
   served.key = key;
+  if (own_) served.records = &own_->streams();
+  served.home = home_of(settings_);
   endpoints_ = std::make_unique<orchestrator::Endpoints>(*orchestrator_, metrics_, clock_, std::move(served));
   endpoints_->add_to(router_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_,

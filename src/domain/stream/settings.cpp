@@ -50,6 +50,7 @@ std::string destination_problem(const Secret& destination) {
   return fmt::format("cannot be used: {}", said);
 }
 std::string destination_check(const Secret& destination) {
+  if (destination.reveal().ends_with("/***")) return "holds *** in place of its stream key: give the real one";
   // Empty takes the destination of a weaker speaker away.
   return destination.empty() ? "" : destination_problem(destination);
 }

@@ -60,8 +60,6 @@ Result<WishesBody> read_wishes_body(json::object body) {
   body.erase(TenantId::field_name);
   body.erase(SiteId::field_name);
   TRY(wishes, stream::read_wishes(body));
-  if (wishes.destination && wishes.destination->reveal().ends_with("/***"))
-    return bad_field("destination", "holds *** in place of its stream key: give the real one");
   return WishesBody{std::move(wishes), std::move(place.home)};
 }
 

@@ -88,6 +88,7 @@ Reply remove_stream(Plane& plane, net::Request& request, const Caller& caller) {
   SubjectId doomed = id;
   TenantId tenant = caller.tenant;
   CO_TRY(gone, co_await plane.published.remove_stream(std::move(doomed), std::move(tenant)));
+  plane.announcer.ordered(record, {id, "wishes"});
   note("removed", record, caller, request);
   co_return net::Response::json(json::object{{"stream_id", id.str()}, {"deleted", true}});
 }

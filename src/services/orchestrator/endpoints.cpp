@@ -13,11 +13,17 @@ using net::Response;
 namespace {
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
+// A destination's key is shown to those who may order streams.
+stream::Credentials shown_to(const net::Claims& caller) {
+  return caller.role == net::Role::admin ? stream::Credentials::shown : stream::Credentials::redacted;
+}
+
 std::string word(stream::Role role) { return std::string(json::write_value(role).as_string()); }
 }  // namespace
 
 Endpoints::Endpoints(Orchestrator& orchestrator, net::Metrics& metrics, Clock& clock, EndpointSettings settings)
-    : orchestrator_(orchestrator), metrics_(metrics), clock_(clock), settings_(std::move(settings)) {}
+    : orchestrator_(orchestrator), metrics_(metrics), clock_(clock), settings_(std::move(settings)),
+      records_(orchestrator, settings_.records, settings_.home) {}
 
 void Endpoints::count(bool ready, std::string_view outcome) {
   metrics_.counter("weir_orchestrator_hooks_total", "Hooks of MediaMTX, by what became of them.",
@@ -32,13 +38,13 @@ Status Endpoints::may_hook(const Request& request) const {
                "hooks need the token of hook_token_file: WEIR_HOOK_TOKEN_FILE names it for weir-hook"};
 }
 
-Status Endpoints::admit(const Request& request, bool writes) const {
+Result<net::Claims> Endpoints::admit(const Request& request, bool writes) const {
   if (!settings_.key) return Error{Errc::unauthorized, "token_missing", "this orchestrator knows no key for tokens"};
   auto token = net::credential_of(request.header("authorization"), "Bearer");
   if (!token) return Error{Errc::unauthorized, "token_missing", "this route needs a bearer token"};
   TRY(claims, settings_.key->verify(*token, clock_.wall()));
   bool allowed = claims.role == net::Role::admin || (!writes && claims.role == net::Role::viewer);
-  if (allowed && claims.tenant.empty()) return ok();
+  if (allowed && claims.tenant.empty()) return std::move(claims);
   return Error{Errc::forbidden, "role_forbidden", "the token's role or tenant does not allow this"};
 }
 
@@ -63,22 +69,49 @@ asio::awaitable<Response> Endpoints::hook(Request& request, bool ready) {
 }
 
 asio::awaitable<Response> Endpoints::list(Request& request) {
-  if (Status may = admit(request, false); !may) co_return Response::failure(may.error());
+  auto caller = admit(request, false);
+  if (!caller) co_return Response::failure(caller.error());
+  auto found = co_await records_.list(shown_to(*caller));
+  if (!found) co_return Response::failure(found.error());
   json::array items;
-  for (json::object& view : orchestrator_.views()) items.push_back(std::move(view));
+  for (json::object& view : *found) items.push_back(std::move(view));
   co_return Response::json(json::object{{"items", std::move(items)}, {"next_cursor", nullptr}});
 }
 
 asio::awaitable<Response> Endpoints::show(Request& request) {
-  if (Status may = admit(request, false); !may) co_return Response::failure(may.error());
-  json::object view = orchestrator_.view(stream::StreamId::trusted(request.param("stream_id")));
-  if (view.empty())
-    co_return Response::failure({Errc::not_found, "stream_not_found", "this orchestrator has no such stream"});
-  co_return Response::json(view);
+  auto caller = admit(request, false);
+  if (!caller) co_return Response::failure(caller.error());
+  auto view = co_await records_.show(stream::StreamId::trusted(request.param("stream_id")), shown_to(*caller));
+  co_return view ? Response::json(*view) : Response::failure(view.error());
+}
+
+asio::awaitable<Response> Endpoints::wish(Request& request) {
+  if (auto may = admit(request, true); !may) co_return Response::failure(may.error());
+  auto id = stream::read_stream_id(request.param("stream_id"));
+  if (!id) co_return Response::failure(id.error());
+  auto body = json::parse_text(request.body);
+  if (!body) co_return Response::failure(body.error());
+  if (!body->is_object())
+    co_return Response::failure({Errc::invalid, "bad_field", "body must be an object", {{"field", "body"}}});
+  auto shown = co_await records_.put(*id, std::move(body->get_object()));
+  if (!shown) co_return Response::failure(shown.error());
+  log::info("publication.wished", "an operator's wishes").with("streamId", *id)
+      .with("correlationId", request.request_id);
+  co_return Response::json(*shown);
+}
+
+asio::awaitable<Response> Endpoints::remove(Request& request) {
+  if (auto may = admit(request, true); !may) co_return Response::failure(may.error());
+  auto id = stream::StreamId::trusted(request.param("stream_id"));
+  auto gone = co_await records_.remove(id);
+  if (!gone) co_return Response::failure(gone.error());
+  log::info("publication.removed", "an operator's order").with("streamId", id)
+      .with("correlationId", request.request_id);
+  co_return Response::json(json::object{{"stream_id", id.str()}, {"deleted", true}});
 }
 
 asio::awaitable<Response> Endpoints::order(Request& request, std::string what) {
-  if (Status may = admit(request, true); !may) co_return Response::failure(may.error());
+  if (auto may = admit(request, true); !may) co_return Response::failure(may.error());
   StreamOrder given{.id = SubjectId::trusted(request.param("stream_id")), .what = what};
   if (orchestrator_.view(stream::StreamId::trusted(given.id.str())).empty())
     co_return Response::failure({Errc::not_found, "stream_not_found", "this orchestrator has no such stream"});
@@ -115,6 +148,8 @@ void Endpoints::add_to(net::Router& router) {
   router.add(Method::post, "/v1/mediamtx/events/not-ready", [this](Request& r) { return hook(r, false); });
   router.add(Method::get, "/v1/streams", [this](Request& r) { return list(r); });
   router.add(Method::get, "/v1/streams/{stream_id}", [this](Request& r) { return show(r); });
+  router.add(Method::put, "/v1/streams/{stream_id}", [this](Request& r) { return wish(r); });
+  router.add(Method::del, "/v1/streams/{stream_id}", [this](Request& r) { return remove(r); });
   for (const char* what : {"stop", "restart", "forward"})
     router.add(Method::post, fmt::format("/v1/streams/{{stream_id}}/{}", what),
                [this, what](Request& r) { return order(r, what); });

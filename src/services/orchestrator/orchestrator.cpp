@@ -114,8 +114,9 @@ asio::awaitable<void> Orchestrator::Parts::keep_time() {
 asio::awaitable<void> Orchestrator::Parts::read_wishes_again(StreamId id) {
   auto record = co_await shell.ports.plane.record(SubjectId::trusted(id.str()));
   auto at = shell.streams.find(id);
-  if (!record || at == shell.streams.end() || at->second.loading) co_return;
-  auto wishes = stream::read_wishes(record->wishes);
+  bool removed = !record && record.error().code == Errc::not_found;
+  if ((!record && !removed) || at == shell.streams.end() || at->second.loading) co_return;
+  auto wishes = removed ? Result<stream::Wishes>(stream::Wishes{}) : stream::read_wishes(record->wishes);
   at->second.wishes = wishes ? *wishes : stream::Wishes{.problem = wishes.error().message};
   shell.settings_changed(at->second);
 }

@@ -8,12 +8,15 @@
 #include "weir/net/router.hpp"
 #include "weir/net/token.hpp"
 #include "weir/orchestrator/orchestrator.hpp"
+#include "weir/orchestrator/own_records.hpp"
 
 namespace weir::orchestrator {
 
 struct EndpointSettings {
   Secret hook_token = {};             // empty: hooks need none
   std::optional<net::TokenKey> key;   // none: nobody may read or order streams here
+  Streams* records = nullptr;         // the orchestrator's own; none where a control plane keeps them
+  lease::Home home = {};              // of streams that nobody has named
 };
 
 class Endpoints {
@@ -26,9 +29,11 @@ class Endpoints {
   Answer hook(net::Request& request, bool ready);
   Answer list(net::Request& request);
   Answer show(net::Request& request);
+  Answer wish(net::Request& request);
+  Answer remove(net::Request& request);
   Answer order(net::Request& request, std::string what);
   Status may_hook(const net::Request& request) const;
-  Status admit(const net::Request& request, bool writes) const;
+  Result<net::Claims> admit(const net::Request& request, bool writes) const;
   void count(bool ready, std::string_view outcome);
   boost::json::array discovered(const std::string& host) const;
 
@@ -36,6 +41,7 @@ class Endpoints {
   net::Metrics& metrics_;
   Clock& clock_;
   const EndpointSettings settings_;
+  OwnRecords records_;
 };
 
 }  // namespace weir::orchestrator
