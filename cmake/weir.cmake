@@ -3,9 +3,11 @@ include(GoogleTest)
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Precompiled headers and ccache agree only when ccache ignores their time stamps.
+  # Precompiled headers and ccache agree only when ccache ignores their time stamps. Paths inside the checkout count
+  # relatively, so that a second checkout finds what the first one has compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=12G ${CCACHE})
 endif()
 
 add_library(weir_flags INTERFACE)

@@ -2,6 +2,7 @@
 // are made, what `weir status` says until they are mended, and what it says then.
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/json.hpp"
 

@@ -1,5 +1,6 @@
 // Zones, cameras and keys by command, against a real `weir up`.
 #include "cli_shell.hpp"
+#include "where.hpp"
 
 namespace weir::test {
 namespace {

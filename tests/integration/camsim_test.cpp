@@ -2,6 +2,7 @@
 #include "child.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include <gtest/gtest.h>
 

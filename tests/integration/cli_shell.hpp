@@ -4,6 +4,7 @@
 
 #include "shard.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/json.hpp"
 

@@ -3,6 +3,7 @@
 #include "api_talk.hpp"
 
 #include "stall.hpp"
+#include "where.hpp"
 #include "weir/base/clock.hpp"
 #include "weir/base/random.hpp"
 

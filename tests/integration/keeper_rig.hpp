@@ -5,6 +5,7 @@
 #include "run.hpp"
 #include "stall.hpp"
 #include "temp_files.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"

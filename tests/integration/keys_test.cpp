@@ -2,6 +2,7 @@
 #include "api_store.hpp"
 #include "api_talk.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/net/token.hpp"

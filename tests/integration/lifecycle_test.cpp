@@ -2,6 +2,7 @@
 #include "fleet.hpp"
 #include "stall.hpp"
 #include "weir_process.hpp"
+#include "where.hpp"
 
 #include <gtest/gtest.h>
 

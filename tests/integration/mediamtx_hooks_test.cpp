@@ -4,6 +4,7 @@
 #include "postgres_server.hpp"
 #include "run.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/json.hpp"
 #include "weir/mediamtx/control_api.hpp"

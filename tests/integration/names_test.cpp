@@ -1,6 +1,7 @@
 // A resolver that does not answer delays nothing: no start, no end, no command of a person at a terminal.
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 

@@ -2,6 +2,7 @@
 #include "fault_proxy.hpp"
 #include "forward.hpp"
 #include "stream_rig.hpp"
+#include "where.hpp"
 
 #include <csignal>
 #include <random>

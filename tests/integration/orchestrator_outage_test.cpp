@@ -1,6 +1,7 @@
 // Published streams while the control plane is away, or one orchestrator is cut off from it.
 #include "fault_proxy.hpp"
 #include "stream_rig.hpp"
+#include "where.hpp"
 
 #include <csignal>
 #include <fstream>

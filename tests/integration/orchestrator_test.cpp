@@ -1,6 +1,7 @@
 // Published streams end to end: a real MediaMTX, real publishers, `weir orchestrator` with its keepers and children.
 #include "forward.hpp"
 #include "stream_rig.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"

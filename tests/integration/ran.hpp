@@ -2,6 +2,7 @@
 #pragma once
 
 #include "temp_files.hpp"
+#include "where.hpp"
 
 #include "weir/base/json.hpp"
 

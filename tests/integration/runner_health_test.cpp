@@ -1,6 +1,7 @@
 // A runner that is in no state to work, or that the control plane does not know any more.
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include <gtest/gtest.h>
 

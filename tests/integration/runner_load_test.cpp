@@ -2,6 +2,7 @@
 // frozen, a site whose budget is used up.
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"

@@ -1,6 +1,7 @@
 // What an operator, the machine or a setting forbids a runner: which cameras it may take, and which it must let go of.
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 

@@ -1,6 +1,7 @@
 // Cameras come and go: those that stay do not notice, those that come stream soon.
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 

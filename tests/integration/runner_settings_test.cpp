@@ -2,6 +2,7 @@
 #include "fault_proxy.hpp"
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include <gtest/gtest.h>
 

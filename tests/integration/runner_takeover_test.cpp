@@ -3,6 +3,7 @@
 #include "fault_proxy.hpp"
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 

@@ -1,6 +1,7 @@
 // What a machine can carry: `weir size` measures it, and a runner that was given no capacity takes what was measured.
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"

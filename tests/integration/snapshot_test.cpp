@@ -1,6 +1,7 @@
 // A camera's picture on request: from a real worker, through its runner, to a client of any control plane.
 #include "fleet.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/net/token.hpp"

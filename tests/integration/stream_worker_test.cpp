@@ -5,6 +5,7 @@
 #include "mediamtx.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 

@@ -1,6 +1,7 @@
 // `weir up` where detection workers are named: a process of a detector cluster runs beside it, and the screen shows what
 // the workers are given.
 #include "up_testing.hpp"
+#include "where.hpp"
 
 namespace weir::test {
 namespace {

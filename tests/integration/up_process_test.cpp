@@ -1,5 +1,6 @@
 // `weir up` as a process: its output, its terminal, its runner and its program.
 #include "up_testing.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 

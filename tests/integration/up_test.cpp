@@ -1,5 +1,6 @@
 // `weir up --demo`: a stranger's first minute. And no password of a camera anywhere that others can read.
 #include "up_testing.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 

@@ -1,6 +1,7 @@
 // A worker's life: configuration, readiness, standby, deadlines, drain, and the end of its parent.
 #include "shard.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"

@@ -5,6 +5,7 @@
 #include "stall.hpp"
 #include "tls_testing.hpp"
 #include "web_socket_testing.hpp"
+#include "where.hpp"
 
 #include <gtest/gtest.h>
 

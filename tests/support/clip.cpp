@@ -2,6 +2,7 @@
 
 #include "program.hpp"
 #include "shard.hpp"
+#include "where.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

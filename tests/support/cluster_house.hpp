@@ -6,6 +6,7 @@
 #include "mediamtx.hpp"
 #include "run.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/json.hpp"
 

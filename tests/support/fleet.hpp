@@ -7,6 +7,7 @@
 
 #include "history.hpp"
 #include "shard.hpp"
+#include "where.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,7 @@
 #include "clip.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/json.hpp"
 

@@ -1,6 +1,8 @@
 // Foreign parts that tools/parts fetches: footage, models, libraries, servers. Any thread.
 #pragma once
 
+#include "where.hpp"
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>

@@ -1,6 +1,7 @@
 #include "prometheus.hpp"
 
 #include "stall.hpp"
+#include "where.hpp"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

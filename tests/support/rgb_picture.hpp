@@ -2,6 +2,8 @@
 // parts lie that such tests need. Test thread only.
 #pragma once
 
+#include "where.hpp"
+
 #include "weir/ports/video_source.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 #include "shard.hpp"
 
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"

@@ -3,6 +3,7 @@
 #include "fleet.hpp"
 #include "run.hpp"
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/json.hpp"

@@ -7,6 +7,7 @@
 
 #include "mediamtx.hpp"
 #include "weir_process.hpp"
+#include "where.hpp"
 
 namespace weir::test {
 

@@ -1,6 +1,7 @@
 #include "weir/settings/all_settings.hpp"
 
 #include "temp_files.hpp"
+#include "where.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 #include "weir/forward/course.hpp"
 
 #include "temp_files.hpp"
+#include "where.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+#include "where.hpp"
+
 #include "weir/restart/retry_policy.hpp"
 
 #include <gtest/gtest.h>
