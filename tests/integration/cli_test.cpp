@@ -3,7 +3,6 @@
 #include "cli_shell.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
-#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/net/server.hpp"
