@@ -35,7 +35,7 @@ class Courier {
   std::map<std::uint64_t, Announcement> waiting_;  // those under way too
   std::uint64_t newest_ = 0;
   std::uint64_t next_ = 1;  // the first that is not under way
-  std::uint64_t told_ = 1;  // all before it were told here, or were taken while Redis was there
+  std::uint64_t told_ = 1;  // every detection before it was taken by Redis, or told to this process's own listeners
   size_t under_way_ = 0;
   bool sending_ = false;
   bool again_ = false;  // something was not taken: nothing more is sent until nothing is under way
