@@ -34,7 +34,8 @@ TEST_F(OrchestratorTest, AStreamThatIsForgotten_LeavesNothing_AndBeginsAnewWhenI
     orchestrator.hear(hook("demo", "p" + std::to_string(round)), true);
     ASSERT_TRUE(within(2s, [&] { return host_.living(kWorker) != nullptr; })) << round;
     media_.paths.clear();
-    ASSERT_TRUE(within(120s, [&] { return orchestrator.view(stream::StreamId::trusted("demo")).empty(); })) << round;
+    ASSERT_TRUE(within(120s, [&] { return orchestrator.view(stream::StreamId::trusted("demo")).empty(); }))
+        << round << json::to_text(orchestrator.view(stream::StreamId::trusted("demo")));
     EXPECT_EQ(host_.all.size(), static_cast<size_t>(round));
   }
 }

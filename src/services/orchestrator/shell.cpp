@@ -137,7 +137,7 @@ void Shell::step(Stream& stream, const stream::Event& event) {
 std::optional<Instant> Shell::wake_at(const Stream& stream) const {
   auto due = stream::wake_at(stream.state, settings.policy);
   if (due || stream.state.phase != stream::Phase::idle) return due;
-  return std::max(stream.state.since, ports.clock.now() - 1s) + Stream::kRemembered;
+  return std::max(stream.state.since + Stream::kRemembered, ports.clock.now() + 1s);
 }
 
 bool Shell::forget(const StreamId& id) {
