@@ -20,7 +20,8 @@ constexpr Duration kOutputTakes = 10s;  // at most, from a worker's start until 
 // A memory holds ages as of the moment of telling, so what has not changed is told again now and then.
 constexpr Duration kToldAgain = 60s;
 constexpr Duration kReadAgain = 5s;      // after a record that could not be read
-constexpr Duration kSaidLook = 20ms;     // at whether the last announcement has been made
+constexpr Duration kSaidLook = 20ms;     // at whether an announcement has been made, or may be made
+constexpr Duration kOutrunWithin = 2s;   // a version that made an announcement stale is known
 
 SubjectId subject(const StreamId& id) { return SubjectId::trusted(id.str()); }
 bool runs(const Stream& stream, Role role) { return stream.state.child(role).life == stream::Life::running; }
@@ -214,15 +215,20 @@ asio::awaitable<void> Shell::say(StreamId id) {
   stream.saying = false;
 }
 
-// A version that was drawn meanwhile makes the one before it stale: the event is sent again under the newer one.
+// A version that was drawn meanwhile makes the one before it stale: the event is sent again under the newer one. That it
+// is stale may be heard before the newer version is.
 asio::awaitable<Status> Shell::publish(StreamId id, event::Event event) {
   for (;;) {
     lease::Version version = desk.version(subject(id));
     event::Event stamped = event::stamped(event, event::Stamp{subject(id), version, Instant::max()});
     auto sent = co_await ports.plane.publish(std::move(stamped));
     if (sent) co_return ok();
-    bool outrun = sent.error().code == Errc::conflict && desk.version(subject(id)) > version;
-    if (!outrun) co_return std::move(sent).error();
+    if (sent.error().code != Errc::conflict) co_return std::move(sent).error();
+    for (Instant until = ports.clock.now() + kOutrunWithin; ports.clock.now() < until && !over;) {
+      if (desk.version(subject(id)) != version) break;
+      co_await ports.clock.wait(kSaidLook);
+    }
+    if (!(desk.version(subject(id)) > version)) co_return std::move(sent).error();
   }
 }
 
