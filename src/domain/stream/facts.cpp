@@ -48,12 +48,6 @@ void Stepper::on(const Looked& event) {
   if (known.source.type.empty()) known.source.type = event.in->type;
 }
 
-void Stepper::on(const OutputPublished&) {
-  if (s_.worker.life != Life::running) return;
-  s_.out_live = true;
-  s_.out_heard_at = now_;
-}
-
 void Stepper::publish(const Source& source) {
   Publisher& known = s_.publisher;
   bool back = !known.live, other = differ(known.source.id, source.id);
@@ -84,6 +78,7 @@ void Stepper::on(const LeaseGranted& event) {
   if (lease.silent_since) record(Change::lease_heard, "The control plane answers again; the stream's lease is kept.");
   lease.holding = Holding::held;
   lease.silent_since.reset();
+  if (s_.last_error == lease.blocked) s_.last_error.clear();
   lease.blocked.clear();
   if (fresh) lease.fresh_asked = false;
   // The shell hands a running child the new version with its next extension.
@@ -219,6 +214,13 @@ void Stepper::give_up(Role role, restart::Verdict verdict, const std::string& wh
   s_.last_error = child.problem;
   if (role == Role::worker) s_.degraded = child.problem;
   record(role == Role::worker ? Change::degraded : Change::child_given_up, child.problem, role).warning = true;
+}
+
+void Stepper::on(const ForwardSeen& event) {
+  Child& child = s_.forwarder;
+  if (child.life != Life::running || child.instance != event.instance) return;
+  s_.flows = event.flowing;
+  child.problem = event.flowing ? "" : event.problem;
 }
 
 void Stepper::on(const ChildrenFound& event) {

@@ -81,6 +81,7 @@ struct State {
   Settings settings = {};
   WorkerSettings worker_settings = {};  // that the running worker was started with
   Secret forward_to = {};               // where the running forwarder sends
+  std::optional<bool> flows = {};       // whether its destination takes it; nothing where it was not asked yet
   Orders orders = {};
   std::string degraded = {};       // why no worker is started any more, in words for a person
   std::string last_error = {};
