@@ -1,6 +1,7 @@
 #include "fleet_view.hpp"
 
 #include "common/print.hpp"
+#include "common/words.hpp"
 #include "warnings.hpp"
 
 #include <algorithm>
@@ -45,7 +46,6 @@ double room_of(const json::value& runner) {
   return std::max(0.0, number(runner, "capacity_streams") - number(runner, "leases_held"));
 }
 
-std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 
 json::value heartbeat_of(const json::value& runner) {
   const json::value* found = runner.is_object() ? runner.get_object().if_contains("heartbeat") : nullptr;

@@ -2,6 +2,7 @@
 #include "common/api.hpp"
 #include "common/print.hpp"
 #include "fleet_view.hpp"
+#include "service_view.hpp"
 
 #include "weir/settings/all_settings.hpp"
 
@@ -54,6 +55,43 @@ json::array listed(const std::vector<Mistake>& mistakes) {
   return out;
 }
 
+// The verdict on the cameras of runners, with what is wrong elsewhere before it.
+std::string joined(const FleetView& fleet, const ServiceView& services) {
+  constexpr std::string_view kAllRight = "everything is all right: ";
+  std::string cameras = verdict(fleet), troubles = troubles_text(services);
+  if (fleet.enabled == 0 && services.held + static_cast<int>(services.clusters.size()) > 0)
+    cameras = fmt::format("{}no camera is for runners", kAllRight);
+  if (!troubles.empty() && cameras.starts_with(kAllRight)) cameras.erase(0, kAllRight.size());
+  return troubles + cameras;
+}
+
+// Asked only where a camera is a cluster's.
+Result<ServiceView> look_at_services(Api& api, const json::array& cameras) {
+  json::array masters;
+  if (std::ranges::any_of(cameras, [](const json::value& each) { return cell(each, "processing") == "cluster"; })) {
+    TRY(found, api.list("/v1/leases?kind=cluster"));
+    masters = std::move(found);
+  }
+  TRY(streams, api.list("/v1/streams"));
+  return service_view(cameras, masters, streams);
+}
+
+json::array listed(const std::vector<ClusterShown>& clusters) {
+  json::array out;
+  for (const ClusterShown& each : clusters)
+    out.push_back(json::object{{"cluster", each.name},
+                               {"master", each.master.empty() ? json::value(nullptr) : json::value(each.master)},
+                               {"cameras", each.cameras}});
+  return out;
+}
+
+json::array listed(const std::vector<StreamTrouble>& streams) {
+  json::array out;
+  for (const StreamTrouble& each : streams)
+    out.push_back(json::object{{"stream_id", each.stream}, {"problem", each.problem}});
+  return out;
+}
+
 Result<json::object> look(Api& api) {
   json::object seen{{"address", redact_url(api.url())}};
   TRY(ready, api.raw(net::Method::get, "/readyz"));
@@ -78,7 +116,12 @@ Result<json::object> look(Api& api) {
     sites = std::move(listed_sites);
   }
   FleetView fleet = fleet_view(cameras, leases, runners, sites);
-  seen["verdict"] = verdict(fleet);
+  TRY(services, look_at_services(api, cameras));
+  seen["verdict"] = joined(fleet, services);
+  seen["clusters"] = listed(services.clusters);
+  seen["streams_total"] = services.streams;
+  seen["streams_held"] = services.held;
+  seen["stream_problems"] = listed(services.troubles);
   seen["cameras_total"] = fleet.cameras;
   seen["cameras_enabled"] = fleet.enabled;
   seen["cameras_streaming"] = fleet.streaming;
@@ -119,6 +162,24 @@ std::string warnings_table(const json::array& warnings) {
   return "\n" + table.text() + rest_of(warnings);
 }
 
+std::string services_lines(const json::object& seen) {
+  std::string out;
+  for (const json::value& each : seen.at("clusters").get_array())
+    out += fmt::format("cluster        {}: {} cameras, master {}\n", cell(each, "cluster"), cell(each, "cameras"),
+                       cell(each, "master"));
+  if (cell(seen, "streams_total") != "0")
+    out += fmt::format("streams        {} of {} served\n", cell(seen, "streams_held"), cell(seen, "streams_total"));
+  return out;
+}
+
+std::string streams_table(const json::array& streams) {
+  if (streams.empty()) return "";
+  Table table({"STREAM", "PROBLEM"});
+  for (size_t i = 0; i < std::min(streams.size(), kShown); ++i)
+    table.add({cell(streams[i], "stream_id"), cell(streams[i], "problem")});
+  return "\n" + table.text() + rest_of(streams);
+}
+
 std::string screen_of(const json::object& seen) {
   std::string out = fmt::format("{}\n\n", harmless(cell(seen, "verdict")));
   out += fmt::format("control plane  {}\nstore          {}\n", cell(seen, "address"), cell(seen, "store"));
@@ -132,9 +193,10 @@ std::string screen_of(const json::object& seen) {
       cell(seen, "epoch"), cell(seen, "cameras_enabled"), cell(seen, "cameras_total"), cell(seen, "cameras_streaming"),
       quiet.size(), cell(seen, "cameras_pending"), cell(seen, "leases_held"), cell(seen, "runners_live"),
       cell(seen, "runners_silent"), cell(seen, "runners_draining"), cell(seen, "runners_cordoned"));
+  out += services_lines(seen);
   return out + table_of(quiet, "NOT STREAMING") + table_of(seen.at("not_looked_at").get_array(), "NOT LOOKED AT") +
          table_of(seen.at("looked_at_too_seldom").get_array(), "LOOKED AT TOO SELDOM") +
-         warnings_table(seen.at("warnings").get_array());
+         warnings_table(seen.at("warnings").get_array()) + streams_table(seen.at("stream_problems").get_array());
 }
 
 Result<int> status(const Arguments& arguments) {

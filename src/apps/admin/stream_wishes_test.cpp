@@ -55,6 +55,8 @@ TEST(StreamWishes, AProblem_IsTheGravestOfAHeldStream) {
   EXPECT_EQ(stream_problem(stream), "The worker failed 6 times.");
   stream["holder"] = nullptr;
   EXPECT_EQ(stream_problem(stream), "");
+  stream["state"] = "unattended";
+  EXPECT_EQ(stream_problem(stream), "its orchestrator fell silent, and no other one serves it yet");
 }
 
 }  // namespace

@@ -38,6 +38,8 @@ std::optional<double> number_in(std::string_view text) {
   return number;
 }
 
+std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
 std::vector<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
   std::vector<std::pair<size_t, std::string>> found;
   for (const std::string& each : known) {

@@ -32,11 +32,18 @@ void fields(V& v, HomeBody& b) {
 
 namespace {
 
-// What a stream does, by what is known: its holder's word, if it has a holder.
-std::string_view state_of(const StreamRecord& record) {
-  if (record.holder.empty()) return stopped_by_operator(record) ? "stopped" : "idle";
+std::string_view told_state(const StreamRecord& record) {
   const json::value* told = record.view.if_contains("state");
-  return told != nullptr && told->is_string() ? std::string_view(told->get_string()) : "starting";
+  return told != nullptr && told->is_string() ? std::string_view(told->get_string()) : "";
+}
+
+// What a stream does, by what is known: its holder's word, if it has a holder. A holder's last word before it releases
+// the lease is that the stream is idle; one that fell silent said something else.
+std::string_view state_of(const StreamRecord& record) {
+  std::string_view told = told_state(record);
+  if (!record.holder.empty()) return told.empty() ? "starting" : told;
+  if (told.empty() || told == "idle" || told == "stopped") return stopped_by_operator(record) ? "stopped" : "idle";
+  return "unattended";
 }
 
 json::value time_or_null(WallTime at) { return at == WallTime{} ? json::value(nullptr) : json::value(to_iso(at)); }
@@ -93,6 +100,8 @@ json::object write_stream(const StreamRecord& record, const Caller& caller) {
   out["state"] = state_of(record);
   out["holder"] = record.holder.empty() ? json::value(nullptr) : json::value(record.holder.str());
   out["told_at"] = time_or_null(record.told_at);
+  if (out["state"] == "unattended")  // what the silent holder said of its processes and its lease is true no more
+    for (const char* part : {"worker", "forward", "lease", "source"}) out.erase(part);
   out["wishes"] = shown_wishes(record, caller);
   out.erase("memory");
   if (caller.role == net::Role::runner) out["memory"] = record.memory;
