@@ -144,6 +144,7 @@ TEST_F(OrchestratorFaults, EachDestinationsFault_IsItsOwn_AndOutGoesOn) {
   EXPECT_TRUE(eventually(20s, [&] { return said("reset", "rtmp_reset") || said("reset", "rtmp_closed"); })) << report();
   EXPECT_TRUE(eventually(30s, [&] { return said("hole", "io_timeout"); })) << report();
   EXPECT_TRUE(said("refused", "rtmp_refused")) << report();
+  EXPECT_TRUE(eventually(30s, [&] { return child("refused", "forward", "state") == "retrying"; })) << report();
   EXPECT_TRUE(eventually(30s, [&] { return child("denied", "forward", "state") == "given_up"; })) << report();
   EXPECT_NE(child("denied", "forward", "last_exit").find("30"), std::string::npos) << report();
   for (const auto& [id, before] : senders) {

@@ -2,6 +2,8 @@
 
 #include "weir/net/client.hpp"
 
+#include <algorithm>
+
 namespace weir::ws_detector {
 
 namespace asio = boost::asio;
@@ -45,6 +47,18 @@ class WsSocket final : public WorkerSocket {
   net::WebSocket socket_;
 };
 
+// A worker's address in two parts: which server, and what is asked of it, exactly as it was configured. Many servers
+// know their WebSocket by one spelling only: "/ws" is not "/ws/".
+struct WorkerAddress {
+  std::string server, target;
+};
+WorkerAddress split(const std::string& url) {
+  size_t scheme = url.find("//");
+  size_t end = std::min(url.find_first_of("/?", scheme == std::string::npos ? 0 : scheme + 2), url.size());
+  std::string target = url.substr(end);
+  return {url.substr(0, end), target.starts_with('/') ? target : "/" + target};
+}
+
 // What a worker says of its credentials or of itself does not concern who asked for the picture.
 Error refused(const std::string& worker, const std::string& why) {
   return {Errc::unavailable, "worker_refused", fmt::format("the worker {} gives no picture: {}", redact_url(worker), why), {}};
@@ -57,15 +71,16 @@ Error refusal(const std::string& worker, const net::ClientResponse& answer) {
 }  // namespace
 
 asio::awaitable<Result<std::unique_ptr<WorkerSocket>>> WsLink::dial(std::string worker) {
-  CO_TRY(client, net::HttpClient::create(io_, worker, {.ca_file = config_.ca_file}));
-  net::ClientRequest request{.target = "/", .bearer = config_.token, .timeout = config_.dial_within};
+  WorkerAddress address = split(worker);
+  CO_TRY(client, net::HttpClient::create(io_, address.server, {.ca_file = config_.ca_file}));
+  net::ClientRequest request{.target = address.target, .bearer = config_.token, .timeout = config_.dial_within};
   CO_TRY(socket, co_await client.web_socket(std::move(request), config_.limits));
   co_return std::unique_ptr<WorkerSocket>(new WsSocket(std::move(socket)));
 }
 
 asio::awaitable<Result<WorkerPicture>> WsLink::picture(std::string worker, std::string camera) {
-  CO_TRY(client, net::HttpClient::create(io_, worker, {.answer_bytes_max = config_.picture_bytes_max,
-                                                       .ca_file = config_.ca_file}));
+  net::ClientOptions options{.answer_bytes_max = config_.picture_bytes_max, .ca_file = config_.ca_file};
+  CO_TRY(client, net::HttpClient::create(io_, split(worker).server, std::move(options)));
   net::ClientRequest request{.target = fmt::format("/camera/{}/image", percent_encode(camera)),
                              .bearer = config_.token, .timeout = config_.picture_within};
   auto heard = co_await client.send(std::move(request));

@@ -87,8 +87,15 @@ std::string stream_problem(const json::value& stream) {
   const json::object& said = stream.get_object();
   const json::value* holder = said.if_contains("holder");
   if (holder == nullptr || holder->is_null()) return "";  // what went wrong before is over
-  for (const char* why : {"degraded", "settings_problem", "last_error"})
+  for (const char* why : {"degraded", "settings_problem"})
     if (std::string problem = text_in(said, why); !problem.empty()) return problem;
+  for (auto [name, why] : {std::pair("lease", "blocked"), {"worker", "problem"}, {"forward", "problem"}}) {
+    const json::value* part = said.if_contains(name);
+    if (part == nullptr || !part->is_object()) continue;
+    // A process that runs again is no problem any more.
+    if (std::string problem = text_in(part->get_object(), why); !problem.empty() && text_in(part->get_object(), "state") != "running")
+      return problem;
+  }
   return "";
 }
 

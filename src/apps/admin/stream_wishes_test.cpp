@@ -47,8 +47,10 @@ TEST(StreamWishes, AScreen_ShowsNoStreamKey) {
 }
 
 TEST(StreamWishes, AProblem_IsTheGravestOfAHeldStream) {
-  json::object stream{{"holder", "orch-1"}, {"degraded", nullptr}, {"last_error", "exit 30"}};
-  EXPECT_EQ(stream_problem(stream), "exit 30");
+  json::object stream{{"holder", "orch-1"}, {"degraded", nullptr}, {"last_error", "exit 50, an hour ago"},
+                      {"worker", {{"state", "running"}, {"problem", "exit 50"}}},
+                      {"forward", {{"state", "retrying"}, {"problem", "The destination refuses the connection."}}}};
+  EXPECT_EQ(stream_problem(stream), "The destination refuses the connection.");
   stream["degraded"] = "The worker failed 6 times.";
   EXPECT_EQ(stream_problem(stream), "The worker failed 6 times.");
   stream["holder"] = nullptr;

@@ -42,8 +42,11 @@ Status ForwardProcess::start() {
   if (std::string path = settings_.text("lease_socket"); !path.empty()) {
     TRY(listening, socket_.listen(path));
   }
-  router_.add(net::Method::get, "/healthz", [](net::Request&) -> asio::awaitable<net::Response> {
-    co_return net::Response::json({{"status", "ok"}});
+  router_.add(net::Method::get, "/healthz", [this](net::Request&) -> asio::awaitable<net::Response> {
+    egress::Report::Standing now = report_.standing();
+    json::value problem = nullptr;
+    if (now.failed != forward::Kind::none) problem = forward::row_of(now.failed).advice;
+    co_return net::Response::json({{"status", "ok"}, {"flows", now.flows}, {"problem", std::move(problem)}});
   });
   router_.add(net::Method::get, "/metrics", [this](net::Request&) -> asio::awaitable<net::Response> {
     co_return net::Response::text(metrics_.text(), 200, "text/plain; version=0.0.4; charset=utf-8");

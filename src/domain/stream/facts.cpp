@@ -48,12 +48,6 @@ void Stepper::on(const Looked& event) {
   if (known.source.type.empty()) known.source.type = event.in->type;
 }
 
-void Stepper::on(const OutputPublished&) {
-  if (s_.worker.life != Life::running) return;
-  s_.out_live = true;
-  s_.out_heard_at = now_;
-}
-
 void Stepper::publish(const Source& source) {
   Publisher& known = s_.publisher;
   bool back = !known.live, other = differ(known.source.id, source.id);
@@ -84,6 +78,7 @@ void Stepper::on(const LeaseGranted& event) {
   if (lease.silent_since) record(Change::lease_heard, "The control plane answers again; the stream's lease is kept.");
   lease.holding = Holding::held;
   lease.silent_since.reset();
+  if (s_.last_error == lease.blocked) s_.last_error.clear();
   lease.blocked.clear();
   if (fresh) lease.fresh_asked = false;
   // The shell hands a running child the new version with its next extension.
@@ -160,7 +155,7 @@ void Stepper::on(const ChildExited& event) {
   Child& child = s_.child(event.role);
   if (!child.alive() || child.instance != event.instance) return;
   bool asked = child.ending() || s_.phase == Phase::stopping || !s_.session();
-  if (child.life == Life::starting) child.started = now_;  // that it lived was never heard
+  if (child.life == Life::starting) child.started = now_;  // its end was reported before its start
   std::string what = restart::describe_exit(event.code);
   Record& told = record(Change::child_exited, fmt::format("{} {}.", capital(event.role), what), event.role);
   told.exit_code = event.code;
@@ -221,6 +216,13 @@ void Stepper::give_up(Role role, restart::Verdict verdict, const std::string& wh
   record(role == Role::worker ? Change::degraded : Change::child_given_up, child.problem, role).warning = true;
 }
 
+void Stepper::on(const ForwardSeen& event) {
+  Child& child = s_.forwarder;
+  if (child.life != Life::running || child.instance != event.instance) return;
+  s_.flows = event.flowing;
+  child.problem = event.flowing ? "" : event.problem;
+}
+
 void Stepper::on(const ChildrenFound& event) {
   s_.surveyed = true;
   if (event.worker) adopt(Role::worker, *event.worker);
@@ -239,7 +241,7 @@ void Stepper::adopt(Role role, const Found& found) {
   child.since = now_;
   child.started = std::min(found.started, now_);
   child.given = std::max(child.given, found.version);
-  if (!s_.session() && s_.phase == Phase::idle) {  // what was stored of the session is lost; the child's life is not
+  if (!s_.session() && s_.phase == Phase::idle) {  // the session's record is lost, but its child still runs
     s_.run_id = found.run_id;
     s_.session_since = now_;
     s_.lease.holding = Holding::unsure;

@@ -30,7 +30,7 @@ const Column kEvents[] = {
     {"gone", [](World& w) { w.gone("s1"); }},
     {"look: live", [](World& w) { w.look("s1", true); }},
     {"look: absent", [](World& w) { w.look(std::nullopt); }},
-    {"output", [](World& w) { w.feed(OutputPublished{}); }},
+    {"forward seen", [](World& w) { w.feed(ForwardSeen{w.state.forwarder.instance, false, "It is refused."}); }},
     {"granted", [](World& w) { w.grant(); }},
     {"held", [](World& w) { w.feed(LeaseHeld{"Another has it."}); }},
     {"lost", [](World& w) { w.feed(LeaseLost{}); }},

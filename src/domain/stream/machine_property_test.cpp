@@ -110,7 +110,7 @@ void something(World& world, Chance& chance) {
     case 4: return late_gone_of_an_old_source(world, chance);
     case 5: return world.look(chance.of(kSources), chance.one_in(2));
     case 6: return world.look(chance.one_in(2) ? std::nullopt : std::optional<std::string>("s1"), true);
-    case 7: return world.feed(OutputPublished{});
+    case 7: return world.feed(ForwardSeen{world.state.forwarder.instance, chance.one_in(2), "It is refused."});
     case 8:
     case 9:
     case 10:

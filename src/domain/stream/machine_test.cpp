@@ -19,7 +19,7 @@ TEST(StreamMachine, APublisher_GetsALeaseThenAWorker_AndAForwarderOnceThereIsAnO
   EXPECT_EQ(world.orders, (Orders{"acquire", "start worker"}));
   world.look("s1", false);
   EXPECT_TRUE(world.quiet()) << "the forwarder waits for the output";
-  world.feed(OutputPublished{});
+  world.look("s1", true);
   EXPECT_EQ(world.orders, (Orders{"acquire", "start worker", "start forwarder"})) << "under the version of the grant";
 }
 

@@ -128,6 +128,7 @@ void Stepper::start(Role role) {
     act(StartWorker{s_.run_id, child.instance, s_.lease.version, s_.settings.worker});
   } else {
     s_.forward_to = s_.settings.destination;
+    s_.flows.reset();
     act(StartForwarder{s_.run_id, child.instance, s_.lease.version, s_.settings.destination});
   }
 }

@@ -14,7 +14,6 @@ class Stepper {
   void on(const PublisherReady& event);
   void on(const PublisherGone& event);
   void on(const Looked& event);
-  void on(const OutputPublished& event);
   void on(const LeaseGranted& event);
   void on(const LeaseHeld& event);
   void on(const LeaseLost& event);
@@ -23,6 +22,7 @@ class Stepper {
   void on(const ChildStarted& event);
   void on(const ChildStartFailed& event);
   void on(const ChildExited& event);
+  void on(const ForwardSeen& event);
   void on(const ChildrenFound& event);
   void on(const SettingsChanged& event);
   void on(const StopOrdered& event);

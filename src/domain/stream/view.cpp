@@ -54,6 +54,8 @@ class Writer {
     json::object out = child(Role::forwarder, s_.want_forwarder());
     out["enabled"] = s_.forwarding();
     out["ordered"] = json::write_value(s_.orders.forward);
+    bool stuck = s_.forwarder.life == Life::running && s_.flows && !*s_.flows;
+    if (stuck) out["state"] = s_.forwarder.problem.empty() ? "connecting" : "retrying";
     out["destination"] = null_if_empty(show_destination(s_.settings.destination));
     const auto& window = s_.forwarder.window;
     out["cooling_until"] = window.cooling(now_) ? at(*window.cooling_until) : json::value(nullptr);

@@ -75,6 +75,8 @@ void Report::output_connected(Duration took) {
 void Report::flow(forward::Flow::State state, std::uint64_t media_bytes, Instant now) {
   bool flows = state == forward::Flow::State::flowing;
   forwarding_.set(flows ? 1 : 0);
+  flows_ = flows;
+  if (flows) since_flow_ = forward::Kind::none;
   if (media_bytes > bytes_) bytes_out_.add(static_cast<double>(media_bytes - bytes_));
   bytes_ = std::max(bytes_, media_bytes);
   if (!flows || started_) return;
@@ -84,6 +86,7 @@ void Report::flow(forward::Flow::State state, std::uint64_t media_bytes, Instant
 
 void Report::stopped(std::string_view reason, Instant now) {
   forwarding_.set(0);
+  flows_ = false;
   if (!started_) return;
   log::info(event("forwarding.stopped"), "the stream does not flow any more")
       .with("reason", reason)
@@ -100,6 +103,7 @@ void Report::failed(const forward::Failure& why) {
   if (last_.kind != forward::Kind::none) gauge(last_.kind).set(0);
   gauge(why.kind).set(1);
   last_ = why;
+  since_flow_ = why.kind;
 }
 
 void Report::retry(const forward::Scheduled& scheduled) {

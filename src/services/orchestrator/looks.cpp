@@ -1,6 +1,8 @@
 #include "looks.hpp"
 
+#include "weir/base/json.hpp"
 #include "weir/base/log.hpp"
+#include "weir/net/client.hpp"
 
 namespace weir::orchestrator {
 
@@ -18,6 +20,7 @@ bool is_ours(std::string_view path) {
 asio::awaitable<void> Looks::run() {
   while (!shell_.over) {
     co_await look();
+    ask_forwarders();
     Duration pause = waits_for_output() && !away_ ? kSoon : shell_.settings.look_every;
     if (!shell_.over) co_await shell_.look_soon.wait_until(shell_.ports.clock.now() + pause);
   }
@@ -48,6 +51,34 @@ asio::awaitable<Result<bool>> Looks::confirm_absence(std::map<std::string, Media
     if (found) paths[name] = *found;
   }
   co_return true;
+}
+
+void Looks::ask_forwarders() {
+  Instant now = shell_.ports.clock.now();
+  if (shell_.over || now < asked_ + shell_.settings.look_every) return;
+  asked_ = now;
+  for (auto& [id, stream] : shell_.streams) {
+    const stream::Child& child = stream.state.forwarder;
+    if (child.life == stream::Life::running && stream.forwarder != nullptr && !stream.forwarder->control().empty())
+      shell_.spawn(ask_forwarder(id, child.instance, stream.forwarder->control()), "a question to a forwarder");
+  }
+}
+
+// One that does not answer says nothing: its end, or its deadline, will.
+asio::awaitable<void> Looks::ask_forwarder(StreamId id, std::string instance, std::string control) {
+  auto client = net::HttpClient::create(shell_.io, control);
+  if (!client) co_return;
+  net::ClientRequest request{.target = "/healthz", .timeout = 2s};
+  auto answer = co_await client->send(std::move(request));
+  if (!answer || answer->status != 200 || shell_.over) co_return;
+  auto said = json::parse_text(answer->body);
+  const json::object* fields = said ? said->if_object() : nullptr;
+  const json::value* flows = fields != nullptr ? fields->if_contains("flows") : nullptr;
+  if (flows == nullptr || !flows->is_bool()) co_return;
+  const json::value* problem = fields->if_contains("problem");
+  stream::ForwardSeen seen{.instance = std::move(instance), .flowing = flows->get_bool()};
+  if (problem != nullptr && problem->is_string()) seen.problem = problem->get_string();
+  shell_.feed(id, std::move(seen));
 }
 
 asio::awaitable<void> Looks::look() {

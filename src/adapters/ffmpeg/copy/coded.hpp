@@ -6,7 +6,9 @@
 
 #include "weir/ports/media_copy.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <string_view>
+#include <vector>
 
 namespace weir::ffmpeg {
 
@@ -25,14 +27,31 @@ inline Parameters copy_of(const AVCodecParameters& from) {
   return copy;
 }
 
+// What a decoder has to be told first: the parameter sets, in the order of their bytes. A stream's description and its
+// pictures put start codes of different lengths before the same sets; which of both was read is a matter of luck.
+inline std::vector<std::string_view> sets_of(const AVCodecParameters& parameters) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kStart = "\0\0\1"sv;
+  std::string_view all(reinterpret_cast<const char*>(parameters.extradata), static_cast<size_t>(parameters.extradata_size));
+  if (!all.starts_with("\0\0"sv)) return {all};
+  std::vector<std::string_view> out;
+  for (size_t at = all.find(kStart); at != std::string_view::npos;) {
+    size_t begin = at + kStart.size();
+    at = all.find(kStart, begin);
+    std::string_view set = all.substr(begin, at == std::string_view::npos ? at : at - begin);
+    while (set.ends_with('\0')) set.remove_suffix(1);
+    if (!set.empty()) out.push_back(set);
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
 struct CodedFormat final : CopyFormat {
   Parameters video, audio;  // null where there is none
 
   static bool same(const Parameters& a, const Parameters& b) {
     if (a == nullptr || b == nullptr) return a == b;
-    return a->codec_id == b->codec_id && a->sample_rate == b->sample_rate && a->extradata_size == b->extradata_size &&
-           (a->extradata_size == 0 ||
-            std::memcmp(a->extradata, b->extradata, static_cast<size_t>(a->extradata_size)) == 0);
+    return a->codec_id == b->codec_id && a->sample_rate == b->sample_rate && sets_of(*a) == sets_of(*b);
   }
   bool same_as(const CopyFormat& other) const override {
     const auto& format = static_cast<const CodedFormat&>(other);

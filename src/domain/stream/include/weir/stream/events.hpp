@@ -47,7 +47,6 @@ struct Looked {
   bool out = false;
   std::string out_id = {};          // the connection that publishes `out`; "" where MediaMTX did not say
 };
-struct OutputPublished {};  // the worker said that it publishes `out`
 
 // ---- events: the lease ----
 
@@ -85,6 +84,12 @@ struct Found {
   Instant started{};
   std::optional<Secret> destination = {}; // of a forwarder, where it is known
 };
+// What a running forwarder says of itself when it is asked.
+struct ForwardSeen {
+  std::string instance;
+  bool flowing = false;      // the destination acknowledges what it is sent
+  std::string problem = {};  // why it does not, without a secret; "" while the forwarder only begins
+};
 // What lives, after `recall`. The shell says this once, after SettingsChanged; until it is heard the machine only takes
 // note of other events. Nothing found means that nothing lives.
 struct ChildrenFound {
@@ -106,8 +111,8 @@ struct ForwardOrdered {
 };
 struct TimePassed {};
 
-using Event = std::variant<PublisherReady, PublisherGone, Looked, OutputPublished, LeaseGranted, LeaseHeld, LeaseLost,
-                           LeaseSilent, LeaseReleased, ChildStarted, ChildStartFailed, ChildExited, ChildrenFound,
+using Event = std::variant<PublisherReady, PublisherGone, Looked, LeaseGranted, LeaseHeld, LeaseLost,
+                           LeaseSilent, LeaseReleased, ChildStarted, ChildStartFailed, ChildExited, ForwardSeen, ChildrenFound,
                            SettingsChanged, StopOrdered, RestartOrdered, ForwardOrdered, TimePassed>;
 
 // ---- actions ----

@@ -74,13 +74,14 @@ struct State {
   StreamLease lease = {};
   Child worker = {}, forwarder = {};
   bool out_live = false;
-  Instant out_heard_at{};          // when the worker spoke of it last, or ended
+  Instant out_heard_at{};          // looks of before do not count: a worker has started or ended since
   std::string out_id = {};         // the connection that published it when somebody looked last
   std::string foreign_out = {};    // the one that did when this worker was started: an earlier worker's, which the owner
                                    // before this one may keep until this worker's own takes its place
   Settings settings = {};
   WorkerSettings worker_settings = {};  // that the running worker was started with
   Secret forward_to = {};               // where the running forwarder sends
+  std::optional<bool> flows = {};       // whether its destination takes it; nothing where it was not asked yet
   Orders orders = {};
   std::string degraded = {};       // why no worker is started any more, in words for a person
   std::string last_error = {};

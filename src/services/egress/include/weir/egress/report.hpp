@@ -1,13 +1,15 @@
 // Report: everything a forwarder says about itself: one log event and its metrics for each thing that happens.
 //
 // A Voice names the process: the egress forwarder, or another that forwards in the same way.
-// Called by the forwarder's thread; the metrics are read by the endpoint's.
+// Called by the forwarder's thread; metrics and standing are read by the endpoint's.
 #pragma once
 
 #include "weir/base/log_limit.hpp"
 #include "weir/forward/course.hpp"
 #include "weir/net/metrics.hpp"
 #include "weir/ports/media_copy.hpp"
+
+#include <atomic>
 
 namespace weir::egress {
 
@@ -42,6 +44,13 @@ class Report {
   void exit(const forward::End& end, const forward::Failure& last);
   const forward::Failure& last_failure() const { return last_; }
   void failed(const forward::Failure& why);
+  // What a supervisor that asks is told: whether the stream flows, and what failed last; `none` where nothing did since
+  // it flowed. Any thread.
+  struct Standing {
+    bool flows = false;
+    forward::Kind failed = forward::Kind::none;
+  };
+  Standing standing() const { return {flows_, since_flow_}; }
 
  private:
   std::string event(std::string_view name) const;
@@ -58,6 +67,8 @@ class Report {
   std::uint64_t bytes_ = 0;          // of this connection of the destination, counted already
   std::uint64_t dropped_before_ = 0;
   LogLimit drops_{10s};
+  std::atomic<bool> flows_ = false;
+  std::atomic<forward::Kind> since_flow_ = forward::Kind::none;
 };
 
 }  // namespace weir::egress
