@@ -5,14 +5,17 @@
 
 It looks at each camera once a second with ffmpeg and reports how much of the picture has changed since the last look: a
 detector without a model. Put your own in the place of `Camera.look`. It fetches the model that it is given, to the folder
-that --models names, and never twice under one name and number.
+that --models names, and never twice under one name and number. When a display has a session, the first thing that is seen
+there afterwards is written into it. `GET /camera/{camera}/image` answers what was looked at last.
 """
 import argparse
 import asyncio
 import datetime
+import http
 import json
 import os
 import pathlib
+import urllib.parse
 import urllib.request
 
 import websockets
@@ -37,9 +40,9 @@ def usage():
 class Camera:
     """One subscription: its stream, looked at once a second."""
 
-    def __init__(self, wanted, say, models):
-        self.wanted, self.say, self.models = wanted, say, models
-        self.online = False
+    def __init__(self, wanted, saw, models):
+        self.wanted, self.saw, self.models = wanted, saw, models
+        self.online, self.picture = False, None
         self.task = asyncio.create_task(self.run())
 
     async def run(self):
@@ -69,7 +72,7 @@ class Camera:
             before = None
             while True:
                 picture = await process.stdout.readexactly(WIDTH * HEIGHT)
-                self.online = True
+                self.online, self.picture = True, picture
                 if before is not None:
                     await self.look(before, picture)
                 before = picture
@@ -83,7 +86,7 @@ class Camera:
     async def look(self, before, picture):
         changed = sum(abs(a - b) > CHANGED_BY for a, b in zip(before, picture)) / len(picture)
         if changed > 0:
-            await self.say({"type": "imageDetection", "timestamp": now(),
+            await self.saw({"type": "imageDetection", "timestamp": now(),
                             "subscriptionIdentifier": self.wanted["subscriptionIdentifier"],
                             "data": {"detection": {}, "modelId": self.wanted["modelId"],
                                      "modelName": self.wanted["modelName"],
@@ -94,6 +97,7 @@ class Camera:
 class Worker:
     def __init__(self, models):
         self.models, self.cameras, self.master = models, {}, None
+        self.sessions = {}  # by display, until something was seen there
 
     async def say(self, message):
         if self.master is not None:
@@ -101,6 +105,12 @@ class Worker:
                 await self.master.send(json.dumps(message))
             except websockets.ConnectionClosed:
                 pass
+
+    async def saw(self, result):
+        await self.say(result)
+        session = self.sessions.pop(result["subscriptionIdentifier"].split(";")[0], None)
+        if session is not None:
+            await self.say({"type": "patchSession", "sessionId": session, "data": {"seenAt": result["timestamp"]}})
 
     async def report(self):
         cpu, memory = usage()
@@ -117,9 +127,13 @@ class Worker:
         identifier = payload.get("subscriptionIdentifier")
         if kind == "subscribe" and not self.runs(identifier, payload):
             self.stop(identifier)
-            self.cameras[identifier] = Camera(payload, self.say, self.models)
+            self.cameras[identifier] = Camera(payload, self.saw, self.models)
         elif kind == "unsubscribe":
             self.stop(identifier)
+        elif kind == "setSessionId":
+            self.sessions[payload["displayIdentifier"]] = payload["sessionId"]
+        elif kind == "patchSessionResult":
+            print(f"session {payload['sessionId']} changed: {payload['success']}, {payload.get('message')}", flush=True)
         await self.report()
 
     def runs(self, identifier, wanted):
@@ -130,6 +144,30 @@ class Worker:
     def stop(self, identifier):
         if identifier in self.cameras:
             self.cameras.pop(identifier).task.cancel()
+
+    async def image(self, camera):
+        """The newest picture of a camera as a JPEG; None where there is none."""
+        for identifier, each in self.cameras.items():
+            if identifier.split(";")[1] == camera and each.picture is not None:
+                command = ["ffmpeg", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-s", f"{WIDTH}x{HEIGHT}",
+                           "-i", "-", "-f", "mjpeg", "-"]
+                pipe = asyncio.subprocess.PIPE
+                process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
+                return (await process.communicate(each.picture))[0]
+        return None
+
+    async def answer(self, first, second):
+        """A plain request. websockets 10 hands over its path and headers, later versions a connection and the request."""
+        words = urllib.parse.urlsplit(first if isinstance(first, str) else second.path).path.split("/")
+        if len(words) != 4 or words[1] != "camera" or words[3] != "image":
+            return None  # a WebSocket
+        image = await self.image(urllib.parse.unquote(words[2]))
+        status = http.HTTPStatus.OK if image else http.HTTPStatus.NOT_FOUND
+        body, kind = (image, "image/jpeg") if image else (b"no picture", "text/plain")
+        headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("Connection", "close")]
+        if isinstance(first, str):
+            return status, headers, body
+        return websockets.http11.Response(status.value, status.phrase, websockets.datastructures.Headers(headers), body)
 
     async def serve(self, socket, _path=None):
         """One connection at a time counts: the master's newest. The cameras go on while nobody is connected."""
@@ -157,7 +195,7 @@ async def main():
     options = parser.parse_args()
     options.models.mkdir(parents=True, exist_ok=True)
     worker = Worker(options.models)
-    async with websockets.serve(worker.serve, options.host, options.port) as server:
+    async with websockets.serve(worker.serve, options.host, options.port, process_request=worker.answer) as server:
         print(f"listening on ws://{options.host}:{server.sockets[0].getsockname()[1]}", flush=True)
         await worker.report_on()
 

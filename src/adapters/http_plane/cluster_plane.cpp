@@ -68,4 +68,33 @@ asio::awaitable<Result<Secret>> HttpClusterPlane::model_url(std::int64_t model) 
   co_return std::move(url);
 }
 
+// ---- ad-hoc subscriptions ----
+
+asio::awaitable<Status> HttpClusterPlane::subscribe(SubscriptionRecord wanted) {
+  json::value options = json::write_value(wanted.options);
+  json::object body = std::move(options.as_object());
+  body["subscription_identifier"] = wanted.id.str();
+  body["model_id"] = wanted.model;
+  co_return co_await talk_->ask(net::Method::post, "/v1/subscriptions", json::to_text(body), talk_->config().patience,
+                                [](json::value&) { return ok(); }, true, PlaneTalk::Refusals::some_but_missing);
+}
+
+asio::awaitable<Result<bool>> HttpClusterPlane::unsubscribe(SubscriptionId subscription) {
+  std::string target = "/v1/subscriptions/" + percent_encode(subscription.str());
+  Status ended = co_await talk_->ask(net::Method::del, std::move(target), {}, talk_->config().patience,
+                                     [](json::value&) { return ok(); }, true, PlaneTalk::Refusals::some_but_missing);
+  if (!ended && ended.error().reason == "subscription_not_found") co_return false;
+  if (!ended) co_return std::move(ended).error();
+  co_return true;
+}
+
+asio::awaitable<Result<std::vector<SubscriptionId>>> HttpClusterPlane::subscriptions_of(CameraId camera) {
+  CO_TRY(items, co_await talk_->list("/v1/subscriptions?limit=1000"));
+  std::vector<SubscriptionId> out;
+  for (const json::value& item : items)
+    if (text_of(item, "camera_uuid") == camera.str())
+      out.push_back(SubscriptionId::trusted(text_of(item, "subscription_identifier")));
+  co_return std::move(out);
+}
+
 }  // namespace weir::http_plane

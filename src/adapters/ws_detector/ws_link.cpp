@@ -59,6 +59,15 @@ WorkerAddress split(const std::string& url) {
   return {url.substr(0, end), target.starts_with('/') ? target : "/" + target};
 }
 
+// What a worker says of its credentials or of itself does not concern who asked for the picture.
+Error refused(const std::string& worker, const std::string& why) {
+  return {Errc::unavailable, "worker_refused", fmt::format("the worker {} gives no picture: {}", redact_url(worker), why), {}};
+}
+Error refusal(const std::string& worker, const net::ClientResponse& answer) {
+  Error said = net::response_error(answer);
+  return said.code == Errc::not_found ? said : refused(worker, said.message);
+}
+
 }  // namespace
 
 asio::awaitable<Result<std::unique_ptr<WorkerSocket>>> WsLink::dial(std::string worker) {
@@ -67,6 +76,20 @@ asio::awaitable<Result<std::unique_ptr<WorkerSocket>>> WsLink::dial(std::string 
   net::ClientRequest request{.target = address.target, .bearer = config_.token, .timeout = config_.dial_within};
   CO_TRY(socket, co_await client.web_socket(std::move(request), config_.limits));
   co_return std::unique_ptr<WorkerSocket>(new WsSocket(std::move(socket)));
+}
+
+asio::awaitable<Result<WorkerPicture>> WsLink::picture(std::string worker, std::string camera) {
+  net::ClientOptions options{.answer_bytes_max = config_.picture_bytes_max, .ca_file = config_.ca_file};
+  CO_TRY(client, net::HttpClient::create(io_, split(worker).server, std::move(options)));
+  net::ClientRequest request{.target = fmt::format("/camera/{}/image", percent_encode(camera)),
+                             .bearer = config_.token, .timeout = config_.picture_within};
+  auto heard = co_await client.send(std::move(request));
+  if (!heard) co_return refused(worker, heard.error().message);
+  net::ClientResponse& answer = *heard;
+  if (answer.status != 200) co_return refusal(worker, answer);
+  if (!answer.headers["content-type"].starts_with("image/jpeg"))
+    co_return refused(worker, "it sent no JPEG");
+  co_return WorkerPicture{std::move(answer.body), answer.headers["x-captured-at"]};
 }
 
 }  // namespace weir::ws_detector

@@ -11,6 +11,7 @@
 #include "weir/base/random.hpp"
 #include "weir/base/spawn.hpp"
 #include "weir/cluster/endpoints.hpp"
+#include "weir/cluster/product_routes.hpp"
 #include "weir/http_bus/http_bus.hpp"
 #include "weir/http_plane/cluster_plane.hpp"
 #include "weir/in_process/coordination.hpp"
@@ -31,6 +32,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr std::string_view kListen = "127.0.0.1:8087";
+constexpr Duration kGoodbye = 1s;  // within which products that listen are told that this process stops
 constexpr std::pair<std::string_view, std::string_view> kDefaults[] = {{"listen", kListen}};
 
 // The control plane's bus, with a token that is fresh each time.
@@ -80,6 +82,7 @@ class ClusterProcess {
   Result<cluster::BackendSettings> backend_settings() const;
   Status open_plane(const std::string& token_file);
   void watch_lifeline();
+  asio::awaitable<void> serve();
   void stop(std::string_view why);
   std::unique_ptr<Coordination> coordination();
 
@@ -98,7 +101,7 @@ class ClusterProcess {
   std::unique_ptr<net::HttpServer> server_;
   Signals signals_{io_};
   asio::posix::stream_descriptor lifeline_{io_};
-  bool stopping_ = false;
+  bool stopping_ = false, closed_ = false;
 };
 
 Status ClusterProcess::open_plane(const std::string& token_file) {
@@ -146,6 +149,13 @@ void ClusterProcess::stop(std::string_view why) {
   if (std::exchange(stopping_, true)) return;
   log::info("cluster.stopping", "closes its connections and gives the lease back").with("why", why);
   backend_->stop();
+  spawn(io_.get_executor(), server_->stop(kGoodbye), "the end of the routes", [this] { closed_ = true; });
+}
+
+// A product's answer to a session may wait for the master for longer than this process does.
+asio::awaitable<void> ClusterProcess::serve() {
+  co_await backend_->run();
+  for (Instant until = clock_.now() + 2 * kGoodbye; !closed_ && clock_.now() < until;) co_await clock_.wait(20ms);
 }
 
 void ClusterProcess::watch_lifeline() {
@@ -174,7 +184,8 @@ Result<int> ClusterProcess::run(const std::string& token_file, bool lifeline) {
   coordination_ = coordination();
   cluster::BackendPorts ports{*plane_, *bus_, *link_, *coordination_, clock_};
   backend_ = std::make_unique<cluster::Backend>(io_, ports, metrics_, std::move(chosen));
-  cluster::add_endpoints(router_, *backend_, metrics_, clock_, *key_);
+  cluster::add_endpoints(router_, *backend_, metrics_);
+  cluster::add_product_routes(router_, {*backend_, *plane_, *link_}, metrics_, clock_, *key_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{.connections_max = 1024});
   TRY(listening, server_->listen(listen));
   signals_.add({SIGTERM, SIGINT});
@@ -186,7 +197,7 @@ Result<int> ClusterProcess::run(const std::string& token_file, bool lifeline) {
   print_line("listening on " + url_of(server_->address()));
   log::info("cluster.starting", "asks for the cluster's lease").with("address", server_->address())
       .with("process_id", id_).with("cluster", settings_.text("cluster_name"));
-  spawn(io_.get_executor(), backend_->run(), "the cluster's process", [this] { io_.stop(); });
+  spawn(io_.get_executor(), serve(), "the cluster's process", [this] { io_.stop(); });
   io_.run();
   log::info("cluster.stopped");
   ::_exit(0);  // what still waits for a worker must not keep this process

@@ -8,7 +8,7 @@ namespace {
 
 enum class Type {
   detection, assignments_updated, regenerate_subscriptions, cluster_event, patch_session, set_session, answer_patch,
-  command_response, heartbeat
+  resubscribe_camera, command_response, heartbeat
 };
 constexpr auto enum_names(Type) {
   return std::to_array<json::EnumName<Type>>({{Type::detection, "detection"},
@@ -18,6 +18,7 @@ constexpr auto enum_names(Type) {
                                               {Type::patch_session, "patch_session"},
                                               {Type::set_session, "set_session"},
                                               {Type::answer_patch, "answer_patch"},
+                                              {Type::resubscribe_camera, "resubscribe_camera"},
                                               {Type::command_response, "command_response"},
                                               {Type::heartbeat, "heartbeat"}});
 }
@@ -96,6 +97,11 @@ void data_fields(V& v, PatchAnswered& p) {
   v.required("sessionId", p.result.session);
   v.required("success", p.result.success);
   v.optional("message", p.result.message);
+}
+template <class V>
+void data_fields(V& v, CameraResubscribed& r) {
+  v.required("requestId", r.request);
+  v.required("cameraIdentifier", r.camera, json::length(1, 255));
 }
 template <class V>
 void data_fields(V& v, CommandResponse& r) {
@@ -211,6 +217,10 @@ std::string write_announcement(const Announcement& a) {
              put_from_slave(rest, p);
              return Type::answer_patch;
            },
+           [&](const CameraResubscribed& r) {
+             put_from_slave(rest, r);
+             return Type::resubscribe_camera;
+           },
            [&](const CommandResponse& r) {
              put_from_slave(rest, r);
              return Type::command_response;
@@ -245,6 +255,7 @@ Result<Announcement> read_announcement(std::string_view text) {
     case Type::patch_session: return take(patch_of(all));
     case Type::set_session: return take(from_slave<SessionSet>(all));
     case Type::answer_patch: return take(from_slave<PatchAnswered>(all));
+    case Type::resubscribe_camera: return take(from_slave<CameraResubscribed>(all));
     case Type::command_response: return take(from_slave<CommandResponse>(all));
     case Type::heartbeat: break;
   }

@@ -25,6 +25,9 @@ TEST(Announcement, EachIsWrittenAsOtherProgramsKnowIt_WithTheEpoch) {
   EXPECT_EQ(text(SessionSet{"slave-1", 3, "lobby", 9}),
             R"({"type":"set_session","epoch":9,"timestamp":"2026-02-03T04:05:06.789Z","slaveId":"slave-1",)"
             R"("data":{"requestId":3,"displayIdentifier":"lobby","sessionId":9}})");
+  EXPECT_EQ(text(CameraResubscribed{"slave-1", 3, "cam"}),
+            R"({"type":"resubscribe_camera","epoch":9,"timestamp":"2026-02-03T04:05:06.789Z","slaveId":"slave-1",)"
+            R"("data":{"requestId":3,"cameraIdentifier":"cam"}})");
   EXPECT_EQ(text(CommandResponse{"slave-1", 3}),
             R"({"type":"command_response","epoch":9,"timestamp":"2026-02-03T04:05:06.789Z","slaveId":"slave-1",)"
             R"("data":{"requestId":3,"success":true}})");
@@ -43,6 +46,7 @@ TEST(Announcement, WhatIsWritten_IsReadAsItWas) {
                          AssignmentsUpdated{}, RegenerateSubscriptions{"r", "t"},
                          ClusterHappened{"worker:online", {{"url", "ws://w:8000"}}}, PatchRequested{7, json::array{1}},
                          SessionSet{"s", 3, "d", 9}, SessionSet{"s", 4, "d"}, PatchAnswered{"s", 5, {7, true, "done"}},
+                         CameraResubscribed{"s", 6, "c"},
                          CommandResponse{"s", 3}, CommandResponse{"s", 5, false, "patch_over", "too late"},
                          Heartbeat{"s", 2}}) {
     Announcement announcement{.epoch = 1234567, .timestamp = kThen, .what = what, .stream_id = "17-0"};
@@ -61,7 +65,7 @@ TEST(Announcement, BadOnesAreRefused_WithThePathOfTheField) {
   EXPECT_EQ(refusal("[]"), "body must be an object");
   EXPECT_EQ(refusal(R"({"type":"subscribe_camera",)" + head + "}"),
             "type must be one of: detection, assignments_updated, regenerate_subscriptions, cluster_event, "
-            "patch_session, set_session, answer_patch, command_response, heartbeat");
+            "patch_session, set_session, answer_patch, resubscribe_camera, command_response, heartbeat");
   EXPECT_EQ(refusal(R"({"type":"heartbeat","timestamp":"2026-01-01T00:00:00Z","slaveId":"s"})"), "epoch is required");
   EXPECT_EQ(refusal(R"({"type":"heartbeat","epoch":1,"timestamp":"now","slaveId":"s"})"),
             "timestamp must be a time such as 2026-01-31T09:05:07.123Z");

@@ -172,8 +172,9 @@ bool Backend::is_master() const { return parts_->term != nullptr; }
 
 // ---- what products get ----
 
-std::unique_ptr<Hearing> Backend::listen(std::string after, std::function<void(const Notice&)> each) {
-  return parts_->feed.listen(std::move(after), std::move(each));
+std::unique_ptr<Hearing> Backend::listen(std::string after, std::function<void(const Notice&)> each,
+                                         std::function<bool()> has_room) {
+  return parts_->feed.listen(std::move(after), std::move(each), std::move(has_room));
 }
 
 Async<json::object> Backend::state() {
@@ -204,6 +205,13 @@ Async<Nothing> Backend::answer_patch(PatchSessionResult result) {
   if (Term* term = p.acting_term()) co_return term->answer_patch(result);
   Saying answer = PatchAnswered{.result = std::move(result)};
   co_return co_await p.master_line.ask(std::move(answer));
+}
+
+Async<Nothing> Backend::resubscribe(std::string camera) {
+  Parts& p = *parts_;
+  if (Term* term = p.acting_term()) co_return term->resubscribe(camera);
+  Saying wanted = CameraResubscribed{.camera = std::move(camera)};
+  co_return co_await p.master_line.ask(std::move(wanted));
 }
 
 // At any other process than the master the tables name workers without credentials; this process's own settings have

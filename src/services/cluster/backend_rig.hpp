@@ -26,9 +26,33 @@ class FakePlane final : public ClusterPlane {
     if (!up) co_return away();
     co_return *wishes;
   }
-  Async<Secret> model_url(std::int64_t) override { co_return Secret("http://plane/model"); }
+  Async<Secret> model_url(std::int64_t model) override {
+    if (!up) co_return away();
+    if (model == kNoFile) co_return Error{Errc::conflict, "no_file", "the model has no file"};
+    co_return Secret(fmt::format("http://plane/model?link={}", ++links));
+  }
+  Async<Nothing> subscribe(SubscriptionRecord wanted) override {
+    if (!up) co_return away();
+    if (wanted.camera.str() == "nowhere") co_return Error{Errc::not_found, "camera_not_found", "no such camera"};
+    ad_hoc->insert_or_assign(wanted.id.str(), wanted);
+    co_return ok();
+  }
+  Async<bool> unsubscribe(SubscriptionId subscription) override {
+    if (!up) co_return away();
+    co_return ad_hoc->erase(subscription.str()) > 0;
+  }
+  Async<std::vector<SubscriptionId>> subscriptions_of(CameraId camera) override {
+    if (!up) co_return away();
+    std::vector<SubscriptionId> out;
+    for (const auto& [id, each] : *ad_hoc)
+      if (each.camera == camera) out.push_back(each.id);
+    co_return out;
+  }
   Async<Secret> token() override { co_return Secret("token"); }
+  static constexpr std::int64_t kNoFile = 99;  // a model without a file
   std::shared_ptr<std::vector<ClusterWish>> wishes;
+  std::shared_ptr<std::map<std::string, SubscriptionRecord>> ad_hoc;
+  int links = 0;
   bool up = true;
 
  private:
@@ -73,6 +97,7 @@ class BackendTest : public ::testing::Test {
   Backend& start(const std::string& id) {
     auto& plane = planes_[id] = std::make_unique<FakePlane>(store_);
     plane->wishes = wishes_;
+    plane->ad_hoc = ad_hoc_;
     auto& way = ways_[id] = redis_.connect();
     BackendSettings settings{.owner = {RunnerId::trusted(id), BootId::trusted("boot-" + id)},
                              .cluster = ClusterId::trusted("default"),
@@ -146,6 +171,8 @@ class BackendTest : public ::testing::Test {
   FakeBus bus_{clock_};
   net::Metrics metrics_;
   std::shared_ptr<std::vector<ClusterWish>> wishes_ = std::make_shared<std::vector<ClusterWish>>();
+  std::shared_ptr<std::map<std::string, SubscriptionRecord>> ad_hoc_ =
+      std::make_shared<std::map<std::string, SubscriptionRecord>>();
   std::map<std::string, std::unique_ptr<FakePlane>> planes_;
   test::FakeRedis redis_{io_, clock_};
   std::map<std::string, std::unique_ptr<test::FakeRedis::Way>> ways_;
@@ -156,8 +183,8 @@ class BackendTest : public ::testing::Test {
 
 // A listener at one process: what it was told.
 struct Ear {
-  Ear(Backend& at, std::string after = "") {
-    hearing = at.listen(std::move(after), [this](const Notice& notice) {
+  Ear(Backend& at, std::string after = "", std::function<bool()> has_room = {}) {
+    auto hear = [this](const Notice& notice) {
       if (const auto* seen = std::get_if<DetectionSeen>(&notice)) {
         numbers.push_back(static_cast<int>(seen->detection.boxes.at(0).box[0]));
         ids.push_back(seen->stream_id);
@@ -165,13 +192,16 @@ struct Ear {
         ++lost;
       } else if (const auto* event = std::get_if<ClusterEvent>(&notice)) {
         events[event->type].push_back(event->payload);
+      } else if (const auto* from = std::get_if<ListeningFrom>(&notice)) {
+        begins.push_back(from->stream_id);
       } else {
         patches.push_back(std::get<SessionPatched>(notice));
       }
-    });
+    };
+    hearing = at.listen(std::move(after), std::move(hear), std::move(has_room));
   }
   std::vector<int> numbers;
-  std::vector<std::string> ids;
+  std::vector<std::string> ids, begins;
   int lost = 0;
   std::map<std::string, std::vector<json::object>> events;
   std::vector<SessionPatched> patches;

@@ -19,6 +19,7 @@ namespace {
 constexpr Duration kAgain = 500ms;     // after Redis did not answer
 constexpr size_t kHeldMax = 5'000;     // detections for one listener that is held
 constexpr int kPage = 200;
+constexpr Duration kRoomLook = 20ms;
 
 std::pair<std::uint64_t, std::uint64_t> place_of(std::string_view id) {
   std::pair<std::uint64_t, std::uint64_t> out{};
@@ -45,6 +46,7 @@ std::shared_ptr<const Seen> seen(std::string id, DetectionRouted what) {
 
 struct Feed::Listener {
   std::function<void(const Notice&)> each;
+  std::function<bool()> has_room;
   std::string place;  // "" while it is not known
   std::deque<std::shared_ptr<const Seen>> held_back = {};
   bool held = true, reading = false, again = false, closed = false;
@@ -57,6 +59,11 @@ struct Feed::Listener {
     }
     if (!closed) each(what.detection);
     if (!closed) each(what.event);
+  }
+  void begin_at(const std::string& id) {
+    if (closed || !place.empty()) return;
+    place = id;
+    each(ListeningFrom{id});
   }
   void hear(const std::shared_ptr<const Seen>& what) {
     if (!held) return tell(*what);
@@ -135,7 +142,7 @@ void Feed::Parts::remove(const std::shared_ptr<Listener>& listener) {
 asio::awaitable<void> Feed::Parts::find_place(std::shared_ptr<Listener> listener) {
   auto self = shared_from_this();
   auto newest = co_await on.detections_after("", 1);
-  if (newest && listener->place.empty()) listener->place = newest->last;
+  if (newest) listener->begin_at(newest->last);
 }
 
 // ---- what is heard ----
@@ -223,7 +230,8 @@ asio::awaitable<void> Feed::Parts::catch_up(std::shared_ptr<Listener> listener) 
     listener->held_back.clear();
     bool read = co_await read_missed(listener);
     if (!read) co_await clock.wait(kAgain);
-    if (!read || listener->again || !live) continue;
+    // What came meanwhile is told at once, so it must be little.
+    if (!read || listener->again || !live || listener->held_back.size() > static_cast<size_t>(kPage)) continue;
     listener->held = false;
     for (auto heard_now = std::exchange(listener->held_back, {}); !heard_now.empty(); heard_now.pop_front())
       listener->tell(*heard_now.front());
@@ -245,12 +253,16 @@ asio::awaitable<bool> Feed::Parts::read_missed(std::shared_ptr<Listener> listene
     }
     if (no_id) continue;
     for (KeptDetection& item : page->items) {
+      while (!listener->closed && listener->has_room && !listener->has_room()) co_await clock.wait(kRoomLook);
+      if (listener->closed) co_return true;
       auto said = read_announcement(item.text);
       auto* detection = said ? std::get_if<DetectionRouted>(&said->what) : nullptr;
       if (detection != nullptr) listener->tell(*seen(std::move(item.id), std::move(*detection)));
       if (listener->closed) co_return true;
     }
-    listener->place = page->last;
+    if (listener->place.empty()) listener->begin_at(page->last);
+    else listener->place = page->last;
+    if (listener->closed) co_return true;
     if (page->items.size() < static_cast<size_t>(kPage)) co_return true;
   }
 }
@@ -276,8 +288,10 @@ Feed::Feed(asio::io_context& io, Coordination& on, Clock& clock, EpochJudge& jud
     : parts_(std::make_shared<Parts>(io, on, clock, judge, metrics, std::move(audience))) {}
 Feed::~Feed() = default;
 
-std::unique_ptr<Hearing> Feed::listen(std::string after, std::function<void(const Notice&)> each) {
-  auto listener = std::make_shared<Listener>(Listener{.each = std::move(each), .place = std::move(after)});
+std::unique_ptr<Hearing> Feed::listen(std::string after, std::function<void(const Notice&)> each,
+                                      std::function<bool()> has_room) {
+  auto listener = std::make_shared<Listener>(
+      Listener{.each = std::move(each), .has_room = std::move(has_room), .place = std::move(after)});
   auto open = std::make_unique<Open>(parts_, listener);
   if (parts_->over) listener->closed = true;
   else parts_->add(listener);

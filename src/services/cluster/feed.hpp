@@ -3,8 +3,8 @@
 // While anybody listens, the feed listens to the cluster's events and to the channels of all slaves that detections are
 // routed to; otherwise it costs nothing. Each listener has a place: the id of the last detection that it was told. When
 // listening begins, was interrupted, or new routes were announced, each listener is held and reads what is kept after
-// its place; then it goes on with what was heard meanwhile. What carries a lower epoch than was seen is dropped. Such a
-// detection is told only if Redis, which compares epochs too, has kept it. Loop thread only.
+// its place, as fast as it has room; then it goes on with what was heard meanwhile. What carries a lower epoch than was
+// seen is dropped. Such a detection is told only if Redis, which compares epochs too, has kept it. Loop thread only.
 #pragma once
 
 #include "crew.hpp"
@@ -24,7 +24,8 @@ class Feed {
   ~Feed();
   Feed(const Feed&) = delete;
 
-  std::unique_ptr<Hearing> listen(std::string after, std::function<void(const Notice&)> each);
+  std::unique_ptr<Hearing> listen(std::string after, std::function<void(const Notice&)> each,
+                                  std::function<bool()> has_room);
   std::int64_t listeners() const;
   // To everybody who listens at this process, at once.
   void tell(const Notice& notice);

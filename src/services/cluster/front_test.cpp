@@ -70,9 +70,46 @@ TEST_F(FrontTest, AListenerThatWasAway_IsToldWhatFollowedFirst_OrThatItIsLost) {
   EXPECT_TRUE(within(5s, [&] { return back.numbers.size() == 515; })) << back.numbers.size();
   EXPECT_EQ(back.numbers, numbers(6, 520));
   EXPECT_EQ(back.lost, 0);
+  EXPECT_TRUE(back.begins.empty());
+  Ear fresh(two());
+  ASSERT_TRUE(within(5s, [&] { return fresh.begins.size() == 1; })) << "an id to name when it comes again";
+  fresh.hearing.reset();
+  see_many(521, 523);
+  pass(2s);
+  Ear again(two(), fresh.begins[0]);
+  EXPECT_TRUE(within(5s, [&] { return again.numbers == numbers(521, 523); }));
   Ear stranger(master(), "77777-0"), broken(master(), "no id");
   EXPECT_TRUE(within(5s, [&] { return stranger.lost == 1 && broken.lost == 1; }));
-  EXPECT_TRUE(within(5s, [&] { return stranger.numbers.size() == 520; })) << "with the oldest that is kept";
+  EXPECT_TRUE(within(5s, [&] { return stranger.numbers.size() == 523; })) << "with the oldest that is kept";
+}
+
+TEST_F(FrontTest, WhatAListenerHasMissed_WaitsForItsRoom_AndNothingOfItIsLost) {
+  start_cluster(1);
+  {
+    Ear early(two());
+    pass(1s);
+    see_many(1, 3);
+    ASSERT_TRUE(within(5s, [&] { return early.numbers.size() == 3; }));
+  }
+  see_many(4, 400);
+  pass(6s);
+  bool room = false;
+  Ear back(two(), "3-0", [&room] { return room; });
+  pass(3s);
+  EXPECT_TRUE(back.numbers.empty()) << "it takes nothing yet";
+  see_many(401, 1'000);
+  pass(8s);
+  room = true;
+  EXPECT_TRUE(within(5s, [&] { return back.numbers.size() == 997; })) << back.numbers.size();
+  room = false;
+  see_many(1'001, 1'010);
+  EXPECT_TRUE(within(5s, [&] { return back.numbers.size() == 1'007; })) << "what comes waits for nobody";
+  EXPECT_EQ(back.numbers, numbers(4, 1'010));
+  Ear gone(two(), "3-0", [&room] { return room; });
+  pass(1s);
+  gone.hearing.reset();
+  pass(1s);
+  EXPECT_TRUE(gone.numbers.empty());
 }
 
 TEST_F(FrontTest, WithRedisAway_TheMastersListenersGoOn_AndAllIsDeliveredInOrderAfterwards) {

@@ -57,6 +57,7 @@ struct Master::Parts {
   const Voice voice;
   placement::World world;
   DesiredSubscriptions desired;
+  std::map<std::string, std::uint64_t> anew;  // by subscription: how often it was wished to be given anew
   std::map<std::string, Worker> workers;
   std::map<std::int64_t, std::string> model_addresses;  // without their signatures
   Agenda<std::string> dues;  // by worker
@@ -284,7 +285,7 @@ asio::awaitable<void> Master::Parts::give(std::string url, std::string subscript
       send(url, subscribe(what, *std::move(address)));
       co_return;
     }
-    std::string why = fmt::format("it waits for its model's address: {}", address.error().message);
+    std::string why = fmt::format("Model URL expired or inaccessible: {}", address.error().message);
     complain(url, "detector.no_model", fmt::format("{}: {}", subscription, why));
     world.assignments.at(subscription).reason = std::move(why);
     Instant again = ports.clock.now() + kAskAgain.delay(tries, ports.draw());
@@ -317,9 +318,26 @@ void Master::desire(DesiredSubscriptions desired) {
   Parts& p = *parts_;
   p.desired = std::move(desired);
   p.world.desired.clear();
+  std::erase_if(p.anew, [&](const auto& each) { return !p.desired.contains(each.first); });
   for (const auto& [id, wanted] : p.desired) p.world.desired[id].revision = wanted.revision();
+  for (const auto& [id, times] : p.anew) p.world.desired[id].revision += times;
   p.plan_wanted = true;
   p.changed.ring();
+}
+
+// A row that says the same under another revision is given to its worker again, as one that has changed.
+size_t Master::resubscribe(const std::string& camera) {
+  Parts& p = *parts_;
+  size_t many = 0;
+  for (auto& [id, wanted] : p.world.desired) {
+    if (!id.ends_with(";" + camera)) continue;
+    ++p.anew[id];
+    ++wanted.revision;
+    ++many;
+  }
+  p.plan_wanted = true;
+  p.changed.ring();
+  return many;
 }
 
 asio::awaitable<void> Master::run() {

@@ -13,7 +13,20 @@ Error no_master() {
 }
 
 // Of the reasons that the master refuses a request for.
-Errc class_of(std::string_view reason) { return reason == "patch_over" ? Errc::conflict : Errc::unavailable; }
+Errc class_of(std::string_view reason) {
+  if (reason == "no_subscription") return Errc::not_found;
+  return reason == "patch_over" ? Errc::conflict : Errc::unavailable;
+}
+
+// Who asks, and its number, stand in every request alike.
+void sign(Saying& what, const std::string& process, std::int64_t number) {
+  auto put = [&](auto* request) {
+    if (request != nullptr) request->slave = process, request->request = number;
+  };
+  put(std::get_if<SessionSet>(&what));
+  put(std::get_if<PatchAnswered>(&what));
+  put(std::get_if<CameraResubscribed>(&what));
+}
 
 }  // namespace
 
@@ -52,8 +65,7 @@ Async<Nothing> RequestLine::ask(Saying what) {
   for (Instant until = clock_.now() + kBeginWithin; !begun_ && clock_.now() < until;)
     co_await open->alarm.wait_until(until);
   Announcement request{.epoch = judge_.highest(), .timestamp = clock_.wall(), .what = std::move(what)};
-  if (auto* set = std::get_if<SessionSet>(&request.what)) set->slave = process_, set->request = number;
-  if (auto* answered = std::get_if<PatchAnswered>(&request.what)) answered->slave = process_, answered->request = number;
+  sign(request.what, process_, number);
   Status told = no_master();
   if (begun_) told = co_await on_.tell(std::string(kUpstream), write_announcement(request));
   if (told)

@@ -16,7 +16,7 @@ class RequestLine {
   RequestLine(boost::asio::io_context& io, Coordination& on, Clock& clock, EpochJudge& judge, std::string process)
       : io_(io), on_(on), clock_(clock), judge_(judge), process_(std::move(process)) {}
 
-  // `what` is a SessionSet or a PatchAnswered; who asks, and its number, are put in here.
+  // `what` is a SessionSet, a PatchAnswered or a CameraResubscribed; who asks, and its number, are put in here.
   Async<Nothing> ask(Saying what);
 
  private:

@@ -20,6 +20,9 @@ std::map<std::string, std::string> shown_addresses(const std::vector<std::string
   for (const std::string& url : workers) out.emplace(url, redact_url(url));
   return out;
 }
+Error not_master() {
+  return {Errc::unavailable, "no_master", "this process is not the cluster's master any more", {}};
+}
 std::set<std::string> values_of(const std::map<std::string, std::string>& map) {
   std::set<std::string> out;
   for (const auto& [key, value] : map) out.insert(value);
@@ -207,7 +210,7 @@ void Term::tell_here(const Saying& what) {
 // ---- what other processes ask ----
 
 Status Term::set_session(const SetSessionId& session) {
-  if (!goes_on()) return Error{Errc::unavailable, "no_master", "this process is not the cluster's master any more", {}};
+  if (!goes_on()) return not_master();
   master_.send_to_all(session);
   return ok();
 }
@@ -218,6 +221,14 @@ Status Term::answer_patch(const PatchSessionResult& result) {
     return Error{Errc::conflict, "patch_over", "the answer comes too late, or another one was first", {}};
   for (const Patches::Open& each : asked) master_.send_to(each.worker, result);
   return ok();
+}
+
+// The rows are read anew too: the camera's may have changed a moment ago.
+Status Term::resubscribe(const std::string& camera) {
+  if (!goes_on()) return not_master();
+  rows_changed();
+  if (master_.resubscribe(camera) > 0) return ok();
+  return Error{Errc::not_found, "no_subscription", "this cluster has no subscription of the camera", {}};
 }
 
 // A request under a lower epoch is served: its sender has not heard of this master yet. A higher one means that a newer
@@ -239,6 +250,8 @@ void Term::heard(const Heard& heard) {
     answer(set->slave, set->request, set_session({set->display, set->session}));
   else if (const auto* answered = std::get_if<PatchAnswered>(&said->what))
     answer(answered->slave, answered->request, answer_patch(answered->result));
+  else if (const auto* again = std::get_if<CameraResubscribed>(&said->what))
+    answer(again->slave, again->request, resubscribe(again->camera));
 }
 
 void Term::answer(const std::string& slave, std::int64_t request, const Status& done) {

@@ -40,6 +40,7 @@ class Term {
   const Roster& roster() const { return roster_; }
   Status set_session(const SetSessionId& session);
   Status answer_patch(const PatchSessionResult& result);
+  Status resubscribe(const std::string& camera);
 
  private:
   bool goes_on() const { return process_.may_act(); }

@@ -24,6 +24,7 @@ struct FakeWorker {
   std::set<std::string> runs = {};
   std::deque<std::string> outbox = {};
   std::vector<std::string> heard = {};  // the types of commands, with their subscription
+  std::string picture = {};             // of every camera, whose name follows
   int connections = 0;
   std::uint64_t connection = 0;         // the present one; 0: none
 
@@ -101,6 +102,13 @@ class FakeLink final : public DetectorLink {
     co_await clock_.wait(5ms);
     if (!worker->up) co_return Error{Errc::unavailable, "refused", "nobody answers"};
     co_return std::unique_ptr<WorkerSocket>(new FakeSocket(clock_, worker));
+  }
+  Async<WorkerPicture> picture(std::string url, std::string camera) override {
+    auto worker = workers.at(url);
+    co_await clock_.wait(5ms);
+    if (!worker->up) co_return Error{Errc::unavailable, "refused", "nobody answers"};
+    if (worker->picture.empty()) co_return Error{Errc::not_found, "no_picture", "no picture of that camera yet"};
+    co_return WorkerPicture{worker->picture + camera, "2026-01-31T09:05:07.123Z"};
   }
   FakeWorker& add(const std::string& url) {
     auto& worker = workers[url] = std::make_shared<FakeWorker>();

@@ -6,9 +6,7 @@
 
 #include "weir/cluster/subscription.hpp"
 #include "weir/lease/decide.hpp"
-#include "weir/ports/async.hpp"
-
-#include <vector>
+#include "weir/ports/displays.hpp"
 
 namespace weir {
 
@@ -27,6 +25,12 @@ class ClusterPlane {
   virtual Async<std::vector<ClusterWish>> desired(ClusterId cluster) = 0;
   // An address from which whoever has it can fetch the model's file for an hour.
   virtual Async<Secret> model_url(std::int64_t model) = 0;
+  // Makes an ad-hoc subscription, in place of one of the same name; its tenant and camera are what its name says.
+  virtual Async<Nothing> subscribe(SubscriptionRecord wanted) = 0;
+  // Ends an ad-hoc subscription; false where there was none.
+  virtual Async<bool> unsubscribe(SubscriptionId subscription) = 0;
+  // The ad-hoc subscriptions of this camera.
+  virtual Async<std::vector<SubscriptionId>> subscriptions_of(CameraId camera) = 0;
   // The token with which this process publishes and follows.
   virtual Async<Secret> token() = 0;
 };

@@ -15,6 +15,9 @@ class HttpClusterPlane final : public ClusterPlane {
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override { return talk_->apply(std::move(batch)); }
   Async<std::vector<ClusterWish>> desired(ClusterId cluster) override;
   Async<Secret> model_url(std::int64_t model) override;
+  Async<Nothing> subscribe(SubscriptionRecord wanted) override;
+  Async<bool> unsubscribe(SubscriptionId subscription) override;
+  Async<std::vector<SubscriptionId>> subscriptions_of(CameraId camera) override;
   Async<Secret> token() override { return talk_->runner_token(); }
 
  private:

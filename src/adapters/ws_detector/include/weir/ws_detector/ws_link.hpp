@@ -1,4 +1,4 @@
-// WsLink: the port DetectorLink over WebSocket, as detection workers serve it. Loop thread only.
+// WsLink: the port DetectorLink over WebSocket and HTTP, as detection workers serve them. Loop thread only.
 #pragma once
 
 #include "weir/base/secret.hpp"
@@ -12,6 +12,8 @@ namespace weir::ws_detector {
 struct Config {
   Secret token = {};  // shown to every worker; empty: none
   Duration dial_within = 8s;
+  Duration picture_within = 5s;
+  size_t picture_bytes_max = 8 << 20;
   net::WebSocketLimits limits = {};
   std::string ca_file = {};  // authorities besides the system's, for wss
 };
@@ -20,6 +22,7 @@ class WsLink final : public DetectorLink {
  public:
   WsLink(boost::asio::io_context& io, Config config) : io_(io), config_(std::move(config)) {}
   Async<std::unique_ptr<WorkerSocket>> dial(std::string worker) override;
+  Async<WorkerPicture> picture(std::string worker, std::string camera) override;
 
  private:
   boost::asio::io_context& io_;

@@ -53,6 +53,12 @@ struct PatchAnswered {
   PatchSessionResult result = {};
   friend bool operator==(const PatchAnswered&, const PatchAnswered&) = default;
 };
+struct CameraResubscribed {
+  std::string slave;
+  std::int64_t request = 0;
+  std::string camera;
+  friend bool operator==(const CameraResubscribed&, const CameraResubscribed&) = default;
+};
 // To the slave that asked. Where it was refused, `reason` and `message` are those of an Error.
 struct CommandResponse {
   std::string slave;
@@ -68,7 +74,7 @@ struct Heartbeat {
   friend bool operator==(const Heartbeat&, const Heartbeat&) = default;
 };
 using Saying = std::variant<DetectionRouted, AssignmentsUpdated, RegenerateSubscriptions, ClusterHappened,
-                            PatchRequested, SessionSet, PatchAnswered, CommandResponse, Heartbeat>;
+                            PatchRequested, SessionSet, PatchAnswered, CameraResubscribed, CommandResponse, Heartbeat>;
 
 struct Announcement {
   std::int64_t epoch = 0;  // the sender's; 0 where a slave knows of no master yet
@@ -84,7 +90,7 @@ Result<Announcement> read_announcement(std::string_view text);
 // ---- where they are told ----
 inline constexpr std::string_view kMasterCommands = "worker:master:commands";          // RegenerateSubscriptions
 inline constexpr std::string_view kAssignmentsChanged = "worker:assignments:changed";  // AssignmentsUpdated
-// SessionSet, PatchAnswered, Heartbeat
+// SessionSet, PatchAnswered, CameraResubscribed, Heartbeat
 inline constexpr std::string_view kUpstream = "worker:messages:upstream";
 inline constexpr std::string_view kEvents = "worker:events";                           // ClusterHappened, PatchRequested
 // DetectionRouted, CommandResponse

@@ -52,11 +52,13 @@ class Backend final : public Front {
   bool ready() const;
   bool is_master() const;
 
-  std::unique_ptr<Hearing> listen(std::string after, std::function<void(const Notice&)> each) override;
+  std::unique_ptr<Hearing> listen(std::string after, std::function<void(const Notice&)> each,
+                                  std::function<bool()> has_room = {}) override;
   Async<boost::json::object> state() override;
   Async<Nothing> regenerate(std::string reason) override;
   Async<Nothing> set_session(std::string display, std::optional<std::int64_t> session) override;
   Async<Nothing> answer_patch(PatchSessionResult result) override;
+  Async<Nothing> resubscribe(std::string camera) override;
   Async<std::vector<std::string>> workers_of(std::string camera) override;
 
  private:

@@ -22,6 +22,10 @@ struct DetectionSeen {
   std::string worker = {};     // its address without credentials
   ImageDetection detection;
 };
+// Told once to a listener that named no id: it is told what follows this one, and may name it when it comes again.
+struct ListeningFrom {
+  std::string stream_id;
+};
 // What followed the id that a listener named is not kept any more: some detections are lost to it.
 struct DetectionsLost {};
 // Something happened to a worker or to the cluster's processes: "worker:online" {url}, "master-acquired" {processId}, …
@@ -34,7 +38,7 @@ struct SessionPatched {
   std::int64_t session = 0;
   json::value data = nullptr;
 };
-using Notice = std::variant<DetectionSeen, DetectionsLost, ClusterEvent, SessionPatched>;
+using Notice = std::variant<DetectionSeen, ListeningFrom, DetectionsLost, ClusterEvent, SessionPatched>;
 
 // Ends the listening when it is destroyed; nothing is told after that.
 class Hearing {
@@ -46,8 +50,10 @@ class Front {
  public:
   virtual ~Front() = default;
 
-  // `after`: the stream id of the last detection that this listener got; "" tells what comes from now on.
-  virtual std::unique_ptr<Hearing> listen(std::string after, std::function<void(const Notice&)> each) = 0;
+  // `after`: the stream id of the last detection that this listener got; "" tells what comes from now on. While
+  // `has_room` says no, what the listener has missed is not told; what comes is.
+  virtual std::unique_ptr<Hearing> listen(std::string after, std::function<void(const Notice&)> each,
+                                          std::function<bool()> has_room) = 0;
 
   // What this process knows of the whole cluster: processId, isMaster, slaveId, totalWorkers, totalSlaves, workers,
   // slaves, assignments, and Weir's own fields beside them. Where that cannot be read, what is certain, and empty lists.
@@ -58,6 +64,9 @@ class Front {
   virtual Async<Nothing> set_session(std::string display, std::optional<std::int64_t> session) = 0;
   // The answer to a SessionPatched; an error where it comes too late or another one was first.
   virtual Async<Nothing> answer_patch(PatchSessionResult result) = 0;
+  // Gives every subscription of this camera to its worker anew, with a fresh address of its model; `no_subscription`
+  // where there is none.
+  virtual Async<Nothing> resubscribe(std::string camera) = 0;
   // The addresses of the workers that have a subscription of this camera, with credentials as they were configured.
   virtual Async<std::vector<std::string>> workers_of(std::string camera) = 0;
 };

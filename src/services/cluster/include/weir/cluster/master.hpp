@@ -55,6 +55,9 @@ class Master {
 
   // Everything that is desired from now on.
   void desire(DesiredSubscriptions desired);
+  // Has every subscription of this camera given to its worker anew, with a fresh address of its model; those that have
+  // failed are tried again. How many there are.
+  size_t resubscribe(const std::string& camera);
   // Keeps connections and time until `stop`; returns when nothing of it runs any more.
   boost::asio::awaitable<void> run();
   void stop();
