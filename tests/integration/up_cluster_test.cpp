@@ -1,5 +1,6 @@
 // `weir up` where detection workers are named: a process of a detector cluster runs beside it, and the screen shows what
 // the workers are given.
+#include "program.hpp"
 #include "up_testing.hpp"
 #include "where.hpp"
 
