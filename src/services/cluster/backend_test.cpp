@@ -74,6 +74,13 @@ TEST_F(BackendTest, ARightThatPassesAndComesBack_BeginsANewTerm) {
   EXPECT_TRUE(within(2s, [&] { return bus_.said.size() == 1; }));
 }
 
+TEST_F(BackendTest, AStopWhileTheControlPlaneHangs_EndsNevertheless) {
+  Backend& one = start("one");
+  ASSERT_TRUE(within(10s, [&] { return one.is_master(); }));
+  planes_["one"]->slow_leases = 6s;
+  stop("one");
+}
+
 TEST_F(BackendTest, ACameraWithALaterVersion_MakesTheMasterRotate) {
   Backend& one = start("one");
   ASSERT_TRUE(within(10s, [&] { return one.is_master(); }));
