@@ -162,7 +162,9 @@ void Master::Parts::complain(const std::string& url, std::string_view event, con
 
 // ---- what workers say ----
 
+// Who stood still may hear it when the subscription has long been another worker's, by another master.
 void Master::Parts::hear(const std::string& url, const std::string& text) {
+  if (!voice.may_act()) return;
   auto message = read_message(text, ports.clock.wall());
   if (!message) return complain(url, "detector.message_refused", message.error().message);
   if (auto* report = std::get_if<StateReport>(&*message)) return hear_report(url, std::move(*report));

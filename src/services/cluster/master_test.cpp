@@ -144,6 +144,20 @@ TEST_F(MasterTest, AMasterWhoseTermIsOver_SendsNothing) {
   EXPECT_EQ(worker(kA).heard.size() + worker(kB).heard.size(), heard);
 }
 
+TEST_F(MasterTest, WhoMayNotAct_PassesNoResultOn) {
+  start();
+  desire({"d1;c1", "d2;c2"});
+  ASSERT_TRUE(within(10s, [&] { return all_active(2); }));
+  std::string has = *worker(kA).runs.begin();
+  may_act_ = false;
+  worker(kA).say(result(has));
+  pass(1s);
+  EXPECT_TRUE(detected_.empty());
+  may_act_ = true;
+  worker(kA).say(result(has));
+  EXPECT_TRUE(within(1s, [&] { return detected_ == std::vector<std::string>{has}; }));
+}
+
 TEST_F(MasterTest, AWorkerThatAcceptsAndNeverReportsIt_LosesItToAnother) {
   worker(kA).obedient = false;
   start();

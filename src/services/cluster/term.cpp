@@ -45,7 +45,9 @@ Term::Term(Process process)
                process_.ports.clock, process_.settings.draw},
               process_.metrics, process_.settings.master, voice()),
       courier_(crew_, pen_, process_.metrics, [this](const std::string& worker) { return roster_.slave_of(worker); },
-               [this](const DetectionRouted& what) { process_.feed.tell(DetectionSeen{"", what.worker, what.detection}); }),
+               [this](const DetectionRouted& what) {
+                 if (goes_on()) process_.feed.tell(DetectionSeen{"", what.worker, what.detection});
+               }),
       crier_(process_.io, pen_, process_.ports.clock, [this](const Saying& what) { tell_here(what); }),
       tables_(process_.io, pen_, master_, process_.ports.clock, id_),
       results_(process_.io, process_.ports.bus, process_.lease, process_.ports.clock, process_.metrics,
