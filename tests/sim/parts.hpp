@@ -5,9 +5,8 @@
 
 #include "disk.hpp"
 #include "faults.hpp"
-#include "network.hpp"
+#include "neighbour.hpp"
 #include "voice.hpp"
-#include "world.hpp"
 
 #include "weir/runner/manager.hpp"
 
@@ -99,8 +98,6 @@ struct Node : HostClock, Wire {
   RunnerFlags flags;
   std::map<std::string, CameraId> crash_records;  // by their file
 };
-
-class StreamWorld;
 
 class World : private Timeline {
  public:
@@ -275,7 +272,7 @@ class World : private Timeline {
   std::vector<TrueTime> captured_;  // by event
   std::vector<std::unique_ptr<Node>> nodes_;
   runner::Policy policy_;
-  std::unique_ptr<StreamWorld> streams_;  // not in every world
+  std::vector<std::unique_ptr<Neighbour>> neighbours_;  // not in every world
 };
 
 }  // namespace weir::sim

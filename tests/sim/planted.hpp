@@ -34,13 +34,19 @@ enum class Planted {
   unknown_version_is_used,
   leash_from_arrival,
   hooks_alone,
+  results_from_anyone,
+  deadline_unchecked,
+  epoch_not_compared,
+  epoch_opened_unrenewed,
+  loser_not_told,
+  interruption_unheard,
 };
 
 struct PlantedName {
   Planted fault;
   std::string_view name;
 };
-inline constexpr std::array<PlantedName, 25> kPlanted = {{
+inline constexpr std::array<PlantedName, 31> kPlanted = {{
     {Planted::no_compare_and_set, "no_compare_and_set"},
     {Planted::stamp_after_reply, "stamp_after_reply"},
     {Planted::no_check_after_wait, "no_check_after_wait"},
@@ -66,10 +72,20 @@ inline constexpr std::array<PlantedName, 25> kPlanted = {{
     {Planted::unknown_version_is_used, "unknown_version_is_used"},
     {Planted::leash_from_arrival, "leash_from_arrival"},
     {Planted::hooks_alone, "hooks_alone"},
+    {Planted::results_from_anyone, "results_from_anyone"},
+    {Planted::deadline_unchecked, "deadline_unchecked"},
+    {Planted::epoch_not_compared, "epoch_not_compared"},
+    {Planted::epoch_opened_unrenewed, "epoch_opened_unrenewed"},
+    {Planted::loser_not_told, "loser_not_told"},
+    {Planted::interruption_unheard, "interruption_unheard"},
 }};
-// Those that concern published streams: planted, they are in every world; the others are planted where no stream is.
+// Those that concern published streams, and those that concern detector clusters: planted, these are in every world;
+// the others are planted where neither is.
 inline constexpr std::array<Planted, 5> kPlantedInStreams = {
     Planted::two_continue_a_boot, Planted::extended_from_memory, Planted::unknown_version_is_used,
     Planted::leash_from_arrival, Planted::hooks_alone};
+inline constexpr std::array<Planted, 6> kPlantedInClusters = {
+    Planted::results_from_anyone, Planted::deadline_unchecked, Planted::epoch_not_compared,
+    Planted::epoch_opened_unrenewed, Planted::loser_not_told, Planted::interruption_unheard};
 
 }  // namespace weir::sim

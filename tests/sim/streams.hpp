@@ -1,22 +1,18 @@
 // Published streams in the simulated world: a media server, publishers that come and go, and one to three hosts with an
 // orchestrator each, the product's own, over simulated ports.
 //
-// It shares the store, and the store's troubles, with the runners' world; it draws from a generator of its own, so that
-// what the runners live through does not depend on it. stream_world.cpp sets it up, breaks it and judges its rest;
-// orchestrator.cpp is an orchestrator's process and the control plane as it sees it, kept.cpp its children with their
-// keepers, media.cpp the media server. One thread.
+// stream_world.cpp sets it up, breaks it and judges its rest; orchestrator.cpp is an orchestrator's process and the
+// control plane as it sees it, kept.cpp its children with their keepers, media.cpp the media server. One thread.
 #pragma once
 
 #include "bell.hpp"
 #include "disk.hpp"
-#include "network.hpp"
+#include "neighbour.hpp"
 #include "stream_checks.hpp"
-#include "world.hpp"
 
 #include "keeper/leash.hpp"
 #include "weir/orchestrator/orchestrator.hpp"
 #include "weir/posix/boot_file.hpp"
-
 
 namespace weir::sim {
 
@@ -120,28 +116,20 @@ struct StreamFaults : NetworkFaults {
   }
 };
 
-class StreamWorld {
+class StreamWorld final : public Neighbour {
  public:
-  struct Surroundings {
-    Timeline& time;
-    SimStore& store;
-    Checks& checks;
-    const Troubles& troubles;
-    std::function<void()> served;
-  };
   // Whether there are streams in the world of these options.
   static bool exists(const Options& options);
 
   StreamWorld(const Options& options, Surroundings around);
-  ~StreamWorld();
+  ~StreamWorld() override;
   StreamWorld(const StreamWorld&) = delete;
-  // The hosts start, and things go wrong until the troubles' end.
-  void begin();
+  void begin() override;
   // What runs is what the media server's publishers call for.
-  bool at_rest() const;
-  // The longest that it may take after the faults until the world is at rest.
-  Duration rest_within() const;
-  void describe();
+  bool at_rest() const override;
+  Duration rest_within() const override;
+  std::string_view unrest() const override { return "what runs for a stream is not what its publisher calls for"; }
+  void describe() override;
 
  private:
   class Plane;

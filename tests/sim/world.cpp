@@ -1,4 +1,5 @@
 // Setting the world up, breaking it, its network, and the run from the first event to the verdict.
+#include "clusters.hpp"
 #include "parts.hpp"
 #include "streams.hpp"
 
@@ -31,8 +32,9 @@ World::World(const Options& options)
   policy_.crashes.most = 1000;  // the world crashes workers far more often than a window allows
   policy_.drain_batch = 2;
   make_nodes();
-  StreamWorld::Surroundings around{*this, *store_, *checks_, troubles_, [this] { remember_commits(); }};
-  if (StreamWorld::exists(options)) streams_ = std::make_unique<StreamWorld>(options, std::move(around));
+  Surroundings around{*this, *store_, *checks_, troubles_, [this] { remember_commits(); }};
+  if (StreamWorld::exists(options)) neighbours_.push_back(std::make_unique<StreamWorld>(options, around));
+  if (ClusterWorld::exists(options)) neighbours_.push_back(std::make_unique<ClusterWorld>(options, around));
 }
 
 World::~World() {
@@ -240,7 +242,7 @@ bool World::all_streaming() {
 
 // The state of everything, for a person who reads the trace of a world that does not come to rest.
 void World::describe() {
-  if (streams_) streams_->describe();
+  for (const auto& each : neighbours_) each->describe();
   for (const auto& node : nodes_) {
     if (node->down || !node->manager) continue;
     for (const runner::CameraView& view : node->manager->brain().summary().cameras)
@@ -257,7 +259,7 @@ void World::describe() {
 
 Outcome World::run() {
   schedule_faults();
-  if (streams_) streams_->begin();
+  for (const auto& each : neighbours_) each->begin();
   // The control planes: as long as the store answers, lease time is moved on.
   std::function<void()> tick = [&] {
     if (troubles_.store_answers(now())) {
@@ -269,25 +271,27 @@ Outcome World::run() {
   tick();
   // Who cannot reach a camera tries for minutes before he lets go of it; after a failover nobody gets a
   // camera for as long as a lost lease could have lasted.
-  TrueTime limit = (faults_.unreachable ? 300 : faults_.failovers ? 150 : 75) * kSecond;
-  TrueTime streams_limit = streams_ ? std::max(limit, streams_->rest_within().count()) : limit;
-  bool cameras_rest = false, streams_rest = !streams_;
+  TrueTime limit = (faults_.unreachable ? 300 : faults_.failovers ? 150 : 75) * kSecond, neighbours_limit = limit;
+  for (const auto& each : neighbours_) neighbours_limit = std::max(neighbours_limit, each->rest_within().count());
+  bool cameras_rest = false;
+  const Neighbour* restless = nullptr;
   TrueTime looked = 0, resting_since = kForever;
   while (!checks_->violation() && go_on()) {
     if (now() > troubles_.faults_end + 5 * kSecond && now() > looked + kSecond / 2) {
       looked = now();
       cameras_rest = all_streaming();
-      streams_rest = !streams_ || streams_->at_rest();
-      resting_since = cameras_rest && streams_rest ? std::min(resting_since, now()) : kForever;
+      auto found = std::ranges::find_if(neighbours_, [](const auto& each) { return !each->at_rest(); });
+      restless = found == neighbours_.end() ? nullptr : found->get();
+      resting_since = cameras_rest && restless == nullptr ? std::min(resting_since, now()) : kForever;
       // One moment at rest is not enough: the world has to stay at rest.
       if (now() > resting_since + 10 * kSecond) {
         check_losses();
         break;
       }
     }
-    if (now() > troubles_.faults_end + (cameras_rest ? streams_limit : limit)) {
-      const char* what = streams_rest ? "a reachable camera does not stream, or events lie on a disk"
-                                      : "what runs for a stream is not what its publisher calls for";
+    if (now() > troubles_.faults_end + (cameras_rest ? neighbours_limit : limit)) {
+      std::string_view what = restless != nullptr ? restless->unrest()
+                                                  : "a reachable camera does not stream, or events lie on a disk";
       checks_->fail(now(), fmt::format("{}, {} s after the faults stopped", what,
                                        (now() - troubles_.faults_end) / kSecond));
       describe();

@@ -22,7 +22,8 @@ struct Options {
   Planted planted = Planted::none;
   bool sqlite = false;
   bool trace = false;
-  bool streams = false;  // in every world
+  bool streams = false;   // in every world
+  bool clusters = false;  // the same
 };
 
 struct Outcome {

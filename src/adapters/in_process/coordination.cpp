@@ -147,8 +147,12 @@ class InProcessCoordination final : public Coordination {
     if (!epoch_ || *epoch_ < epoch) return no_epoch();
     return *epoch_ == epoch ? ok() : stale_epoch();
   }
-  static std::string id_of(std::int64_t n) { return fmt::format("{}-0", n); }
-  static std::int64_t number_of(const std::string& id) { return std::strtoll(id.c_str(), nullptr, 10); }
+  // 0 stands for the place before all detections.
+  std::string id_of(std::int64_t n) const { return fmt::format("{}-0", n == 0 ? 0 : limits_.ids_above + n); }
+  std::int64_t number_of(const std::string& id) const {
+    std::int64_t written = std::strtoll(id.c_str(), nullptr, 10);
+    return written == 0 ? 0 : written - limits_.ids_above;
+  }
 
   const Limits limits_;
   Ears ears_;

@@ -37,7 +37,7 @@ struct Backend::Parts {
   json::object head() const;
 
   bool may_act() const { return !over && lease.valid(); }
-  Term* acting_term() const { return term != nullptr && may_act() ? term.get() : nullptr; }
+  Term* acting_term() const { return term != nullptr && term->goes_on() ? term.get() : nullptr; }
 
   asio::io_context& io;
   const BackendPorts ports;

@@ -17,13 +17,15 @@ inline constexpr const char* kB = "ws://b:8000";
 // A control plane on the fake store; each process of the cluster has its own way to it.
 class FakePlane final : public ClusterPlane {
  public:
-  explicit FakePlane(test::FakeStore& store) : store_(store) {}
+  FakePlane(test::FakeStore& store, Clock& clock) : store_(store), clock_(clock) {}
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override {
     if (!up) co_return away();
+    if (slow_leases > 0s) co_await clock_.wait(slow_leases);
     co_return co_await store_.apply(std::move(batch));
   }
   Async<std::vector<ClusterWish>> desired(ClusterId) override {
     if (!up) co_return away();
+    if (slow_rows > 0s) co_await clock_.wait(slow_rows);
     co_return *wishes;
   }
   Async<Secret> model_url(std::int64_t model) override {
@@ -54,10 +56,12 @@ class FakePlane final : public ClusterPlane {
   std::shared_ptr<std::map<std::string, SubscriptionRecord>> ad_hoc;
   int links = 0;
   bool up = true;
+  Duration slow_rows{}, slow_leases{};  // what an answer about these takes
 
  private:
   static Error away() { return {Errc::unavailable, "away", "the control plane does not answer"}; }
   test::FakeStore& store_;
+  Clock& clock_;
 };
 
 class FakeBus final : public EventBus {
@@ -95,7 +99,7 @@ class BackendTest : public ::testing::Test {
     pass(3s);
   }
   Backend& start(const std::string& id) {
-    auto& plane = planes_[id] = std::make_unique<FakePlane>(store_);
+    auto& plane = planes_[id] = std::make_unique<FakePlane>(store_, clock_);
     plane->wishes = wishes_;
     plane->ad_hoc = ad_hoc_;
     auto& way = ways_[id] = redis_.connect();

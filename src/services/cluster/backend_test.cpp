@@ -56,6 +56,31 @@ TEST_F(BackendTest, AMasterThatIsCutOff_IsSilentAtItsDeadline_AndItsSuccessorAdo
   EXPECT_FALSE(one.is_master());
 }
 
+// The renewal that comes too late finds the term ending, which waits for an answer of the control plane.
+TEST_F(BackendTest, ARightThatPassesAndComesBack_BeginsANewTerm) {
+  want("d1;c1");
+  Backend& one = start("one");
+  ASSERT_TRUE(within(10s, [&] { return one.is_master() && runs("d1;c1"); }));
+  planes_["one"]->slow_rows = 10s;
+  ++bus_.announced;
+  pass(200ms);  // it reads the rows now
+  planes_["one"]->up = false;
+  ASSERT_TRUE(within(6s, [&] { return worker_with("d1;c1").connection == 0; })) << "the right has passed";
+  planes_["one"]->up = true;
+  planes_["one"]->slow_rows = 0s;
+  ASSERT_TRUE(within(30s, [&] { return worker_with("d1;c1").connection != 0; }));
+  ASSERT_TRUE(within(10s, [&] { return state(one).at("subscriptions").as_object().contains("d1;c1"); }));
+  see("d1;c1");
+  EXPECT_TRUE(within(2s, [&] { return bus_.said.size() == 1; }));
+}
+
+TEST_F(BackendTest, AStopWhileTheControlPlaneHangs_EndsNevertheless) {
+  Backend& one = start("one");
+  ASSERT_TRUE(within(10s, [&] { return one.is_master(); }));
+  planes_["one"]->slow_leases = 6s;
+  stop("one");
+}
+
 TEST_F(BackendTest, ACameraWithALaterVersion_MakesTheMasterRotate) {
   Backend& one = start("one");
   ASSERT_TRUE(within(10s, [&] { return one.is_master(); }));

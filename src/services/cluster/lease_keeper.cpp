@@ -10,6 +10,7 @@ namespace asio = boost::asio;
 
 namespace {
 constexpr Duration kIdle = 60s;
+constexpr Duration kLastAnswer = 50ms;  // between two looks at whether the last question is over
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(asio::io_context& io, ClusterPlane& plane, Clock& clock, lease::Owner owner, lease::Home home,
@@ -72,7 +73,7 @@ asio::awaitable<void> LeaseKeeper::run(Duration within) {
       continue;
     }
     Instant next = wake.value_or(clock_.now() + kIdle);
-    if (give_up) next = std::min(next, std::max(*give_up, clock_.now() + 50ms));
+    if (give_up) next = clock_.now() < *give_up ? std::min(next, *give_up) : clock_.now() + kLastAnswer;
     co_await alarm_.wait_until(next);
   }
 }

@@ -46,6 +46,7 @@ struct Master::Parts {
   bool settled() const;
   void plan();
   void carry_out(const placement::Plan& made);
+  void relieve_others(const placement::Plan& made);
   void take(const std::string& subscription, const std::string& url);
   bool send(const std::string& url, const Command& command);
   void complain(const std::string& url, std::string_view event, const std::string& why);
@@ -165,7 +166,9 @@ void Master::Parts::complain(const std::string& url, std::string_view event, con
 
 // ---- what workers say ----
 
+// Who stood still may hear it when the subscription has long been another worker's, by another master.
 void Master::Parts::hear(const std::string& url, const std::string& text) {
+  if (!voice.may_act()) return;
   auto message = read_message(text, ports.clock.wall());
   if (!message) return complain(url, "detector.message_refused", message.error().message);
   if (auto* report = std::get_if<StateReport>(&*message)) return hear_report(url, std::move(*report));
@@ -262,6 +265,18 @@ void Master::Parts::carry_out(const placement::Plan& made) {
   };
   for (const auto& each : made.assign) place(each);
   for (const auto& each : made.move) place(each);
+  relieve_others(made);
+}
+
+// What a predecessor gave to one worker and then to another, both may report. All but the one that is to keep it are told
+// at once.
+void Master::Parts::relieve_others(const placement::Plan& made) {
+  if (std::ranges::find(made.assign, placement::Why::adopted, &placement::Assign::why) == made.assign.end()) return;
+  for (const auto& [url, worker] : world.workers)
+    for (const std::string& id : worker.reported) {
+      auto has = world.assignments.find(id);
+      if (has != world.assignments.end() && !has->second.worker.empty() && has->second.worker != url) take(id, url);
+    }
 }
 
 bool Master::Parts::still_there(const std::string& url, const std::string& subscription, std::uint64_t revision) const {

@@ -9,6 +9,7 @@ namespace {
 
 constexpr const char* kA = "ws://a:8000";
 constexpr const char* kB = "ws://b:8000";
+constexpr const char* kC = "ws://c:8000";
 
 class MasterTest : public ::testing::Test {
  protected:
@@ -22,7 +23,7 @@ class MasterTest : public ::testing::Test {
     pass(3s);
   }
   void start() {
-    MasterSettings settings{.workers = {kA, kB}};
+    MasterSettings settings{.workers = workers_};
     Voice voice{.may_act = [this] { return may_act_; },
                 .detected = [this](const std::string&, const ImageDetection& d) { detected_.push_back(d.subscription.text()); },
                 .reported = [](const std::string&, const StateReport&) {},
@@ -78,6 +79,7 @@ class MasterTest : public ::testing::Test {
   VirtualClock clock_{io_};
   FakeLink link_{clock_};
   net::Metrics metrics_;
+  std::vector<std::string> workers_ = {kA, kB};
   std::optional<Master> master_;
   bool running_ = false, over_ = false, may_act_ = true, models_up_ = true;
   std::vector<std::string> detected_, told_;
@@ -142,6 +144,32 @@ TEST_F(MasterTest, AMasterWhoseTermIsOver_SendsNothing) {
   desire({"d1;c1", "d2;c2"});
   pass(20s);
   EXPECT_EQ(worker(kA).heard.size() + worker(kB).heard.size(), heard);
+}
+
+TEST_F(MasterTest, WhatTwoWorkersRunWhenAMasterBegins_IsEndedOnOneOfThem_WithinFiveSeconds) {
+  for (const char* url : {kA, kB}) worker(url).runs = {"d1;c1"};
+  link_.add(kC).up = false;
+  workers_.push_back(kC);  // so the master waits for all reports in vain
+  start();
+  desire({"d1;c1"});
+  EXPECT_TRUE(within(4900ms, [&] { return worker(kA).runs.size() + worker(kB).runs.size() == 1; }));
+  pass(10s);
+  EXPECT_EQ(worker(kA).runs.size() + worker(kB).runs.size(), 1u);
+  EXPECT_TRUE(all_active(1));
+}
+
+TEST_F(MasterTest, WhoMayNotAct_PassesNoResultOn) {
+  start();
+  desire({"d1;c1", "d2;c2"});
+  ASSERT_TRUE(within(10s, [&] { return all_active(2); }));
+  std::string has = *worker(kA).runs.begin();
+  may_act_ = false;
+  worker(kA).say(result(has));
+  pass(1s);
+  EXPECT_TRUE(detected_.empty());
+  may_act_ = true;
+  worker(kA).say(result(has));
+  EXPECT_TRUE(within(1s, [&] { return detected_ == std::vector<std::string>{has}; }));
 }
 
 TEST_F(MasterTest, AWorkerThatAcceptsAndNeverReportsIt_LosesItToAnother) {

@@ -54,7 +54,7 @@ void Results::take(const std::string& worker, const ImageDetection& detection, c
 }
 
 boost::asio::awaitable<void> Results::run() {
-  while (!stopping_ && lease_.valid()) {
+  while (!stopping_) {
     if (waiting_.empty() || lease_.version().n == 0) {
       co_await alarm_.wait_until(clock_.now() + (waiting_.empty() ? kIdle : kRotation));
       continue;

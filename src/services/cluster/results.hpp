@@ -24,7 +24,7 @@ class Results {
   // `worker`: its address without credentials.
   void take(const std::string& worker, const ImageDetection& detection, const ClusterWish& wish);
   void count_lost(std::string_view why, size_t many);
-  boost::asio::awaitable<void> run();  // until `stop`, or until the lease is not valid any more
+  boost::asio::awaitable<void> run();  // until `stop`; it sends only while the lease is valid
   void stop() {
     stopping_ = true;
     alarm_.ring();

@@ -37,7 +37,7 @@ Term::Term(Process process)
       changed_(process_.io, process_.ports.clock), look_soon_(process_.io, process_.ports.clock),
       patches_alarm_(process_.io, process_.ports.clock),
       pen_(process_.io, process_.ports.coordination, process_.lease, process_.ports.clock, process_.metrics,
-           process_.may_act, [this] { moved_on(); }),
+           [this] { return goes_on(); }, [this] { moved_on(); }),
       roster_(process_.io, process_.ports.coordination, pen_, process_.ports.clock, process_.metrics, id_,
               values_of(shown_),
               {[this](std::string event, const std::string& slave) { happened(std::move(event), {{"slaveId", slave}}); },
@@ -48,7 +48,9 @@ Term::Term(Process process)
                process_.ports.clock, process_.settings.draw},
               process_.metrics, process_.settings.master, voice()),
       courier_(crew_, pen_, process_.metrics, [this](const std::string& worker) { return roster_.slave_of(worker); },
-               [this](const DetectionRouted& what) { process_.feed.tell(DetectionSeen{"", what.worker, what.detection}); }),
+               [this](const DetectionRouted& what) {
+                 if (goes_on()) process_.feed.tell(DetectionSeen{"", what.worker, what.detection});
+               }),
       crier_(process_.io, pen_, process_.ports.clock, [this](const Saying& what) { tell_here(what); }),
       tables_(process_.io, pen_, master_, process_.ports.clock, id_),
       results_(process_.io, process_.ports.bus, process_.lease, process_.ports.clock, process_.metrics,
@@ -88,6 +90,13 @@ asio::awaitable<void> Term::run() {
   log::info("master-lost", "this process is no longer the cluster's master").with(kTopic, kClusterTopic)
       .with("cluster", process_.settings.cluster);
   process_.feed.tell(ClusterEvent{"master-lost", {{"processId", id_}}});
+}
+
+bool Term::goes_on() {
+  if (over_ || process_.may_act()) return !over_;
+  over_ = true;
+  changed_.ring();
+  return false;
 }
 
 void Term::look() {
@@ -148,7 +157,7 @@ void Term::take_rows(std::vector<ClusterWish> rows) {
 // ---- what the master hears ----
 
 Voice Term::voice() {
-  return {.may_act = process_.may_act,
+  return {.may_act = [this] { return goes_on(); },
           .detected = [this](const std::string& worker, const ImageDetection& seen) { saw(worker, seen); },
           .reported = [this](const std::string& worker, const StateReport& report) {
             if (!somebody_listens()) return;

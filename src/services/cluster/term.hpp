@@ -34,6 +34,8 @@ class Term {
 
   boost::asio::awaitable<void> run();  // until the right has passed, or `may_act` says no
   void look();                         // the lease has changed, or the process stops
+  // Once somebody has seen that the right had passed, the term is over, also if the right comes back meanwhile.
+  bool goes_on();
   void rows_changed();
 
   const Master& master() const { return master_; }
@@ -43,7 +45,6 @@ class Term {
   Status resubscribe(const std::string& camera);
 
  private:
-  bool goes_on() const { return process_.may_act(); }
   Voice voice();
   const std::string& shown(const std::string& worker) const { return shown_.at(worker); }
   void saw(const std::string& worker, const ImageDetection& detection);
@@ -74,7 +75,7 @@ class Term {
   TableKeeper tables_;
   Results results_;
   Patches patches_;
-  bool rows_changed_ = false;
+  bool rows_changed_ = false, over_ = false;
 };
 
 }  // namespace weir::cluster

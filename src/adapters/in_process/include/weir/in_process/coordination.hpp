@@ -13,6 +13,7 @@ namespace weir::in_process {
 struct Limits {
   size_t detections_max = 10'000;  // kept; the oldest go first
   size_t heard_max = 10'000;       // that wait for one listener
+  std::int64_t ids_above = 0;      // no detection gets a number up to it: one that takes another's place repeats no id
 };
 
 std::unique_ptr<Coordination> make_coordination(boost::asio::any_io_executor loop, Limits limits = {});

@@ -24,7 +24,9 @@ struct MasterSettings {
   std::vector<std::string> workers;  // their addresses
   int capacity = 100;                // subscriptions a worker
   Duration plan_every = 30s;
-  Duration settle = 5s;  // how long a new master waits for its workers' first reports before it plans
+  // How long a new master waits for its workers' first reports before it plans. What two workers run until then, because
+  // a predecessor gave it to both, may run twice for five seconds at most.
+  Duration settle = 4s;
   placement::Policy placement = {};
   LinkPolicy link = {};
 };
