@@ -85,6 +85,26 @@ class Report(unittest.TestCase):
         self.assertEqual(self.judged(("unit", "fail", crash)), (1, "0 passed, 2 failed, 0 skipped"))
         self.assertEqual(self.commands, [])
 
+    def test_few_programs_of_real_servers_that_failed_beside_others_run_once_more_alone(self):
+        def ran(name, outcome="fail"):
+            return name, outcome, (passed("A.a") if outcome == "run" else failed("A.a", "too late")) + [END]
+        self.second = ran("integration.a", "run")
+        self.assertEqual(self.judged(ran("integration.a"), ran("unit", "run")), (0, "2 passed, 0 failed, 0 skipped"))
+        self.second = ran("integration.a")
+        self.assertEqual(self.judged(ran("integration.a")), (1, "0 passed, 1 failed, 0 skipped"))
+        self.assertEqual(len(self.commands), 2)
+        self.assertEqual(self.judged(ran("sim.seeds"))[0], 1)
+        self.assertEqual(self.judged(*(ran(f"integration.{n}") for n in range(4)))[0], 1)
+        self.assertEqual(len(self.commands), 2, "what always runs alike, and what broke as a whole, has one run")
+
+    def test_what_was_unsteady_is_said_with_its_output(self):
+        self.second = ("integration.a", "run", passed("A.a") + [END])
+        self.write("release.xml", ("integration.a", "fail", failed("A.a", "too late") + [END]))
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            self.assertEqual(test_report.main(["release"]), 0)
+        self.assertIn("UNSTEADY: integration.a (release)", said.getvalue())
+        self.assertIn("| too late", said.getvalue())
+
     def test_a_skip_for_want_of_a_part_is_a_failure_where_every_part_can_be_had(self):
         def skipped(name, why):
             return [RUN.format(name), "x_test.cpp:3: Skipped", why, f"[  SKIPPED ] {name} (3 ms)"]

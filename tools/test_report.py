@@ -5,8 +5,15 @@
 
 A program that runs many GoogleTest cases counts as that many tests. A test may find that the machine itself stood still
 for too long to judge anything: it then fails with a line that starts with `INCONCLUSIVE:`. If all that failed in its
-program say so, it runs once more, here, and the second run counts; the report says so. A line that starts with `NOTE:` in a test's output (a rate, a seed
-count) is repeated in the report. Exit code 0 only if something passed and nothing failed.
+program say so, it runs once more, here, and the second run counts; the report says so.
+
+Programs of `integration.` start real servers and run beside each other on few processors. Where at most three of them
+failed, each of those runs once more, alone, and the second run counts; one that passes then is reported as UNSTEADY with
+what it said when it failed, because it, or the product, has a fault that shows under load. Where more failed, something
+is broken, and none runs again. All other tests have one run.
+
+A line that starts with `NOTE:` in a test's output (a rate, a seed count) is repeated in the report. Exit code 0 only if
+something passed and nothing failed.
 
 Where WEIR_EVERY_PART is set, as in CI, a skipped test has failed, unless it says that this kind of machine or build
 cannot run it, or build/logs/parts.log says that a server, a model or a library could not be had.
@@ -21,6 +28,7 @@ from dataclasses import dataclass, replace
 
 BUILD = pathlib.Path(__file__).resolve().parent.parent / "build"
 OUTPUT_LINES = 25  # of a failed test
+UNSTEADY_MAX = 3   # programs that are run once more, alone
 CASE_BEGIN = re.compile(r"\[ RUN      \] (\S+)")
 CASE_END = re.compile(r"\[ *(OK|FAILED|SKIPPED) *\] ([^\s,]+).* \((\d+) ms\)$")
 CASES_END = "[  PASSED  ]"  # GoogleTest's count of them, which stands there after failures too
@@ -121,17 +129,37 @@ def without_excuse(test):
 
 
 def inconclusive(program):
-    """The failed cases, if each of them says that it could not judge."""
+    """What the failed cases said, if each of them says that it could not judge."""
     failed = [case for case in cases(program) if case.outcome == "failed"]
-    return failed if all(case.lines("INCONCLUSIVE:") for case in failed) else []
+    said = [case.lines("INCONCLUSIVE:") for case in failed]
+    return [f"{case.name}: {lines[0]}" for case, lines in zip(failed, said)] if all(said) else []
+
+
+def unsteady(programs):
+    """The programs that run once more, alone, although they judged: few of them failed, and they run in real time."""
+    failed = [each for each in programs if each.outcome == "failed" and each.name.startswith("integration.")]
+    return [each.name for each in failed if not inconclusive(each)] if len(failed) <= UNSTEADY_MAX else []
+
+
+def second_run(program, shared):
+    """The program as it counts: as it ran, or as it ran the second time."""
+    if reasons := inconclusive(program):
+        return again(program, reasons)
+    if program.name not in shared:
+        return program
+    second = again(program, ["it failed beside others, and runs alone now"])
+    if second.outcome == "passed":
+        print(f"\nUNSTEADY: {program.name} ({program.preset}) passed alone; beside others its last lines were:")
+        show_output(program)
+    return second
 
 
 def again(test, reasons):
-    """Runs an inconclusive test once more; the second run counts."""
+    """Runs a test once more; the second run counts. The reasons are lines for the report."""
     report = BUILD / "reports" / f"{test.preset}-again.xml"
     report.unlink(missing_ok=True)
-    for case in reasons:
-        print(f"again: {case.name} ({test.preset}): {case.lines('INCONCLUSIVE:')[0]}", flush=True)
+    for reason in reasons:
+        print(f"again: {test.name} ({test.preset}): {reason}", flush=True)
     # As ./dev runs it: the thread sanitizer of GCC 12 cannot live with random addresses.
     fixed = ["setarch", "-R"]
     if test.preset != "tsan" or subprocess.run([*fixed, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
@@ -143,6 +171,11 @@ def again(test, reasons):
     second = next((found for found in read(report, test.preset) if found.name == test.name), test)
     print(f"again: {test.name} ({test.preset}): the second run {second.outcome}", flush=True)
     return second
+
+
+def show_output(test):
+    for line in test.output[-OUTPUT_LINES:]:
+        print("  | " + line[:300])
 
 
 def show(tests):
@@ -157,15 +190,15 @@ def show(tests):
     for test in tests:
         if test.outcome == "failed":
             print(f"\nFAILED: {test.name} ({test.preset}), {test.seconds:.1f} s; its last lines:")
-            for line in test.output[-OUTPUT_LINES:]:
-                print("  | " + line[:300])
+            show_output(test)
     if any(test.outcome == "failed" for test in tests):
         print(f"\nall output: {BUILD.name}/logs/test-PRESET.log; one test again: ./dev test NAME")
 
 
 def main(presets):
     programs = [program for preset in presets for program in of_preset(preset)]
-    programs = [again(each, reasons) if (reasons := inconclusive(each)) else each for each in programs]
+    shared = unsteady(programs)
+    programs = [second_run(each, shared) for each in programs]
     took = sum(program.seconds for program in programs)
     tests = [without_excuse(case) for program in programs for case in cases(program)]
     show(tests)

@@ -3,7 +3,6 @@
 #include "cli_shell.hpp"
 #include "shard.hpp"
 #include "stall.hpp"
-#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/net/server.hpp"
@@ -199,7 +198,7 @@ TEST(Cli, DemoCameras_AreAnnouncedLikeAnyOther) {
 TEST(Cli, Helpers_PointToTheirOwnHelp) {
   TempDir folder;
   Ran ran = weir(folder, {"worker"});
-  EXPECT_TRUE(has(ran.err, "`weir worker` needs one of: shard, probe, labels, measure, stream; see weir worker --help")) << ran.err;
+  EXPECT_TRUE(has(ran.err, "`weir worker` needs one of: shard, probe, labels, measure, stream, detector; see weir worker --help")) << ran.err;
 }
 
 // ---- with a running control plane ----

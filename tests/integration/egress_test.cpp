@@ -100,7 +100,8 @@ TEST_F(EgressWithMediaMtx, APublisherThatGoesAndComesBack_IsForwardedOnTheSameCo
       << forwarder.child().log();
   double bytes = forwarder.metric("egress_forwarder_bytes_out_total");
   ASSERT_TRUE(eventually(20s, [&] { return forwarder.metric("egress_forwarder_bytes_out_total") > bytes + 20'000; }));
-  EXPECT_EQ(forwarder.events("egress.output.connected").size(), 1u) << "the destination was not dialled again";
+  EXPECT_EQ(forwarder.events("egress.output.connected").size(), 1u)
+      << "the destination was not dialled again\n" << forwarder.child().log();
   forwarder.child().signal(SIGTERM);
   EXPECT_EQ(forwarder.child().wait(5s), 0);
   std::vector<std::int64_t> times = server.kept("b");

@@ -14,9 +14,8 @@
 #include <arpa/inet.h>
 #include <unistd.h>
 
-#include <libavformat/version.h>
-
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -160,7 +159,8 @@ class Announced {
 };
 
 TEST_F(StreamWorker, ACodecThatThisFfmpegCannotReadOverRtsp_EndsWith10_AndIsSaid) {
-  if (LIBAVFORMAT_VERSION_MAJOR > 60) GTEST_SKIP() << "this FFmpeg can read AV1";
+  bool old = std::system("ffmpeg -version | grep -qE 'libavformat +(5[0-9]|60)\\.'") == 0;
+  if (!old) GTEST_SKIP() << "this FFmpeg can read AV1";
   Announced publisher(*hub_, "live/s1/in", "AV1");
   ASSERT_TRUE(hub_->ready("live/s1/in")) << hub_->log();
   EXPECT_EQ(hub_->path("live/s1/in")->tracks, std::vector<std::string>{"AV1"});

@@ -106,7 +106,7 @@ std::unique_ptr<ProcessWatch> find_keeper(PosixHost& processes, KeptRecord& reco
 Error still_alive(const KeptRecord& earlier, const KeeperSettings& settings) {
   Instant until = earlier.ends_at + (earlier.lease_socket.empty() ? 0s : settings.backstop);
   return {Errc::conflict, "kept_alive",
-          fmt::format("an earlier process of {} lives; unless it is extended, it is ended in {:.1f} s", earlier.name,
+          fmt::format("the earlier process of {} still runs; unless its deadline is extended, its keeper ends it in {:.1f} s", earlier.name,
                       std::max(0.0, seconds(until - boot_now()))),
           {{"until_us", until.time_since_epoch().count()}}};
 }

@@ -72,7 +72,8 @@ asio::awaitable<Result<Reply>> Client::ask(std::vector<std::string> words) {
 }
 
 void Client::submit(Question question) {
-  if (unanswered_ >= config_.questions_max) return question.answer(unavailable("more questions wait than it can take"));
+  if (unanswered_ >= config_.questions_max)
+    return question.answer(unavailable(fmt::format("{} requests to Redis wait already", unanswered_)));
   ++unanswered_;
   question.give_up = boot_now() + config_.answer_within;
   {

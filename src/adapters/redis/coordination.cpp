@@ -26,7 +26,7 @@ Error error_of(const Reply& reply) {
   return unavailable(reply.text);
 }
 
-Error unexpected() { return unavailable("an answer of another kind than was asked for"); }
+Error unexpected() { return unavailable("Redis replied with another type than this command has"); }
 
 Words words_of(std::int64_t epoch, const std::vector<TableChange>& changes, std::vector<std::string_view>& keys) {
   Words words = {std::to_string(epoch)};

@@ -2,6 +2,8 @@
 
 #include "weir/net/client.hpp"
 
+#include <algorithm>
+
 namespace weir::ws_detector {
 
 namespace asio = boost::asio;
@@ -45,11 +47,24 @@ class WsSocket final : public WorkerSocket {
   net::WebSocket socket_;
 };
 
+// A worker's address in two parts: which server, and what is asked of it, exactly as it was configured. Many servers
+// know their WebSocket by one spelling only: "/ws" is not "/ws/".
+struct WorkerAddress {
+  std::string server, target;
+};
+WorkerAddress split(const std::string& url) {
+  size_t scheme = url.find("//");
+  size_t end = std::min(url.find_first_of("/?", scheme == std::string::npos ? 0 : scheme + 2), url.size());
+  std::string target = url.substr(end);
+  return {url.substr(0, end), target.starts_with('/') ? target : "/" + target};
+}
+
 }  // namespace
 
 asio::awaitable<Result<std::unique_ptr<WorkerSocket>>> WsLink::dial(std::string worker) {
-  CO_TRY(client, net::HttpClient::create(io_, worker, {.ca_file = config_.ca_file}));
-  net::ClientRequest request{.target = "/", .bearer = config_.token, .timeout = config_.dial_within};
+  WorkerAddress address = split(worker);
+  CO_TRY(client, net::HttpClient::create(io_, address.server, {.ca_file = config_.ca_file}));
+  net::ClientRequest request{.target = address.target, .bearer = config_.token, .timeout = config_.dial_within};
   CO_TRY(socket, co_await client.web_socket(std::move(request), config_.limits));
   co_return std::unique_ptr<WorkerSocket>(new WsSocket(std::move(socket)));
 }

@@ -78,7 +78,7 @@ struct ShardText {
   std::string shard = "shard-0";
   double max_fps = 6;
   std::optional<ControlPlaneText> cp;
-  json::object amqp;   // RabbitMQ is a bus of its own; here it is read over
+  json::object amqp;   // for documents written for RabbitMQ: accepted and ignored
   Telemetry telemetry;
   bool standby = false;
   std::vector<std::string> preload;  // "tflite/", "onnx/yolo11n"

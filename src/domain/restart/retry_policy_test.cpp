@@ -1,6 +1,6 @@
-#include "where.hpp"
-
 #include "weir/restart/retry_policy.hpp"
+
+#include "where.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr Duration kNewsSpread = 200ms;
 
-// Ours no longer, it says: the store's own answer decides, and is asked for now; an answer that is still under way may
-// be older than the news, so it is asked for again after that one.
+// The feed says that another has the lease now. Only the store decides, so it is asked at once; where a question is
+// open, again after its answer, which may be older than the news.
 void ask_about_news(Lease& lease, Instant now) {
   if (lease.holder.phase != Phase::holding || lease.holder.open) return;
   if (std::exchange(lease.news, {}) > lease.holder.version) lease.holder.next_ask = now;

@@ -160,7 +160,7 @@ void Stepper::on(const ChildExited& event) {
   Child& child = s_.child(event.role);
   if (!child.alive() || child.instance != event.instance) return;
   bool asked = child.ending() || s_.phase == Phase::stopping || !s_.session();
-  if (child.life == Life::starting) child.started = now_;  // that it lived was never heard
+  if (child.life == Life::starting) child.started = now_;  // its end was reported before its start
   std::string what = restart::describe_exit(event.code);
   Record& told = record(Change::child_exited, fmt::format("{} {}.", capital(event.role), what), event.role);
   told.exit_code = event.code;
@@ -239,7 +239,7 @@ void Stepper::adopt(Role role, const Found& found) {
   child.since = now_;
   child.started = std::min(found.started, now_);
   child.given = std::max(child.given, found.version);
-  if (!s_.session() && s_.phase == Phase::idle) {  // what was stored of the session is lost; the child's life is not
+  if (!s_.session() && s_.phase == Phase::idle) {  // the session's record is lost, but its child still runs
     s_.run_id = found.run_id;
     s_.session_since = now_;
     s_.lease.holding = Holding::unsure;

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kPreferencesMax = 32, kNameMax = 64, kValueMax = 1024;
 constexpr double kFpsMin = 0.1, kFpsMax = 60;
 
-// By these a publisher shows MediaMTX, or what stands before it, who it is. They are nobody else's business.
+// Query fields with a publisher's credentials for MediaMTX, or for a proxy before it. They are never handed on.
 constexpr std::array<std::string_view, 8> kCredentialNames = {"user", "pass",  "password", "username",
                                                               "jwt",  "token", "key",      "auth"};
 
@@ -51,7 +51,7 @@ std::string destination_problem(const Secret& destination) {
 }
 std::string destination_check(const Secret& destination) {
   if (destination.reveal().ends_with("/***")) return "holds *** in place of its stream key: give the real one";
-  // Empty takes the destination of a weaker speaker away.
+  // An empty destination removes the one that the streams file or the publisher named.
   return destination.empty() ? "" : destination_problem(destination);
 }
 

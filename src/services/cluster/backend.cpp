@@ -124,7 +124,7 @@ Async<Nothing> Backend::Parts::ask_for_regeneration(std::string reason) {
 
 // ---- the whole ----
 
-// Nothing is said for the cluster any more, and nobody counts on this process, when the lease is given back.
+// The lease is given back last: by then the term has ended, and this process has no listener any more.
 asio::awaitable<void> Backend::Parts::give_back() {
   membership.stop();
   while (term_runs) co_await ports.clock.wait(20ms);

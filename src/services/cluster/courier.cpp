@@ -12,16 +12,24 @@ Courier::Courier(Crew& crew, Pen& pen, net::Metrics& metrics, std::function<std:
     : crew_(crew), pen_(pen), metrics_(metrics), slave_of_(std::move(slave_of)), tell_here_(std::move(tell_here)) {}
 
 void Courier::take(const std::string& worker, const ImageDetection& detection) {
-  if (waiting_.size() >= kWaitingMax) {
-    waiting_.erase(waiting_.begin());
-    metrics_.counter("weir_cluster_results_lost_total", "Results of workers that were not published.",
-                     {{"why", "redis_queue_full"}}).add();
-  }
+  if (waiting_.size() >= kWaitingMax) leave_out_oldest();
   Announcement& item = waiting_[++newest_];
   item.what = DetectionRouted{worker, detection};
   if (!pen_.away()) return go_on();
   tell_here_(std::get<DetectionRouted>(item.what));
   told_ = newest_ + 1;
+}
+
+// It is lost to the listeners of other processes only.
+void Courier::leave_out_oldest() {
+  auto oldest = waiting_.begin();
+  if (oldest->first >= told_) {
+    told_ = oldest->first + 1;
+    tell_here_(std::get<DetectionRouted>(oldest->second.what));
+  }
+  waiting_.erase(oldest);
+  metrics_.counter("weir_cluster_results_lost_total", "Results of workers that were not published.",
+                   {{"why", "redis_queue_full"}}).add();
 }
 
 void Courier::go_on() {

@@ -1,9 +1,9 @@
 // Courier: brings what workers see to Redis, where each detection is kept and published in one step.
 //
 // Many are under way at once, so that none waits for another's answer; they are sent in the order in which they came.
-// What was not taken is sent again, in order, as soon as the pen is ready. What waits is bounded: the oldest is left
-// out, and counted. While Redis is away each detection is told to this process's own listeners at once. Loop thread
-// only.
+// What was not taken is sent again, in order, as soon as the pen is ready. What waits is bounded: the oldest is told to
+// this process's own listeners, left out, and counted. While Redis is away each detection is told to them at once. Loop
+// thread only.
 #pragma once
 
 #include "crew.hpp"
@@ -24,6 +24,7 @@ class Courier {
 
  private:
   boost::asio::awaitable<void> bring(std::uint64_t number, std::string channel, std::string text);
+  void leave_out_oldest();
   void send();
   void tell_here_what_waits();
 
@@ -35,7 +36,7 @@ class Courier {
   std::map<std::uint64_t, Announcement> waiting_;  // those under way too
   std::uint64_t newest_ = 0;
   std::uint64_t next_ = 1;  // the first that is not under way
-  std::uint64_t told_ = 1;  // all before it were told here, or were taken while Redis was there
+  std::uint64_t told_ = 1;  // every detection before it was taken by Redis, or told to this process's own listeners
   size_t under_way_ = 0;
   bool sending_ = false;
   bool again_ = false;  // something was not taken: nothing more is sent until nothing is under way

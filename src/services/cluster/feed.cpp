@@ -102,7 +102,7 @@ struct Feed::Parts : std::enable_shared_from_this<Parts> {
 void Feed::Parts::add(const std::shared_ptr<Listener>& listener) {
   listeners.push_back(listener);
   if (listeners.size() == 1) {
-    // Apart from the detections, so that no event is missed when those are listened to anew.
+    // Events have a subscription of their own: listen_anew() replaces that of the detections alone.
     std::vector<std::string> channels{std::string(kEvents)};
     events = on.listen(std::move(channels), [this](const Heard& each) {
       if (!each.begun) heard(each);

@@ -20,7 +20,7 @@ class LeaseKeeper {
   // Asks until `close` was called and the lease is given back, or `within` has passed since.
   boost::asio::awaitable<void> run(Duration within);
   void close();
-  // The version in hand was used for something that a later one is needed for.
+  // Asks for a higher version: a camera of the cluster has one that is not below the lease's present version.
   void rotate() { feed(lease::FreshVersionNeeded{}); }
   // Asks for a renewal now: somebody doubts that the lease is still this process's.
   void look();
@@ -33,7 +33,7 @@ class LeaseKeeper {
   bool answered() const { return answered_; }
   // The highest version that the control plane has named, this process's own or another's.
   lease::Version highest() const { return highest_; }
-  // Questions are numbered. A renewal with a number above `asked`, as it was at some moment, was asked after that moment.
+  // The number of the last question. If `renewed` is above it later, the store has answered a renewal asked after now.
   std::uint64_t asked() const { return state_.questions; }
   std::uint64_t renewed() const { return renewed_; }  // the last question that was answered with a renewal
 

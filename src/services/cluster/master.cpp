@@ -121,8 +121,10 @@ void Master::Parts::perform(const std::string& url, const LinkAction& action) {
 
 // One dial and the connection that came of it, to its end.
 asio::awaitable<void> Master::Parts::converse(std::string url, std::uint64_t number) {
+  // A worker hears the master that connected last: one whose right has passed would take it from the next master.
+  if (!voice.may_act()) co_return;
   auto dialled = co_await ports.link.dial(url);
-  if (workers.at(url).dial != number || stopping) co_return;
+  if (workers.at(url).dial != number || stopping || !voice.may_act()) co_return;
   if (!dialled) {
     happened(url, Broken{dialled.error().message});
     co_return;
@@ -215,7 +217,7 @@ void Master::Parts::hear_report(const std::string& url, StateReport report) {
 
 // ---- what is done ----
 
-// What a predecessor left on workers that have not reported yet would be given to others a second time.
+// Until every worker has reported, the plan does not know what the last master gave them, and would give it twice.
 bool Master::Parts::settled() const {
   return ports.clock.now() >= settles_at ||
          std::ranges::all_of(workers, [](const auto& each) { return each.second.link.state == LinkState::online; });

@@ -151,6 +151,19 @@ TEST_F(MasterTest, AWorkerThatAcceptsAndNeverReportsIt_LosesItToAnother) {
   EXPECT_TRUE(within(60s, [&] { return worker(kB).runs.size() == 2 && all_active(2); }));
 }
 
+TEST_F(MasterTest, AfterItsRightHasPassed_NoWorkerIsDialled) {
+  start();
+  desire({"d1;c1"});
+  ASSERT_TRUE(within(10s, [&] { return all_active(1); }));
+  worker(kA).up = worker(kB).up = false;
+  pass(1s);
+  int before = worker(kA).connections + worker(kB).connections;
+  may_act_ = false;
+  worker(kA).up = worker(kB).up = true;
+  pass(30s);
+  EXPECT_EQ(worker(kA).connections + worker(kB).connections, before);
+}
+
 TEST_F(MasterTest, NonsenseFromAWorker_IsCounted_AndTouchesNothingElse) {
   start();
   desire({"d1;c1", "d2;c2"});

@@ -123,7 +123,7 @@ asio::awaitable<void> Pen::open() {
   changed_();
 }
 
-// Whoever answers again may have forgotten everything, or have been given a later epoch.
+// A Redis that answers again may have been emptied, or another master may have stored a higher epoch in it.
 asio::awaitable<void> Pen::see_whether_it_is_back() {
   Result<std::optional<std::int64_t>> stored = co_await on_.epoch();
   if (!stored || stopping_) co_return;

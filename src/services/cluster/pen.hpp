@@ -23,7 +23,7 @@ class Pen {
   Pen(boost::asio::io_context& io, Coordination& on, LeaseKeeper& lease, Clock& clock, net::Metrics& metrics,
       std::function<bool()> may_act, std::function<void()> changed);
 
-  // Whether what is sent now is taken, as far as anybody knows.
+  // Whether Redis takes this master's writes: its epoch is stored there, Redis answers, and the lease is valid.
   bool ready() const { return open_ && !away_ && epoch_ == lease_.version().n && may_act_(); }
   // Redis did not answer, and nobody knows what of the last words it took.
   bool away() const { return away_; }
@@ -63,7 +63,7 @@ class Pen {
   LogLimit refusals_{10s};
   std::int64_t epoch_ = 0;
   std::uint64_t opened_ = 0;
-  std::uint64_t after_ = 0;  // a renewal asked for later than this question allows to open
+  std::uint64_t after_ = 0;  // the epoch may be stored only after a renewal whose question has a higher number
   Instant looked_{};
   bool open_ = false, away_ = false, stopping_ = false;
 };

@@ -139,7 +139,7 @@ asio::awaitable<void> TableKeeper::run() {
       if (stopping_) co_return;
     }
     co_await alarm_.wait_until(next);
-    // What changed a moment ago is seldom all that changes.
+    // Changes come in bursts: a short wait lets one write to Redis carry them all.
     if (!stopping_ && changed_) co_await clock_.wait(kTogether);
   }
 }

@@ -68,7 +68,7 @@ asio::awaitable<void> Term::run() {
   crew_.spawn(end_late_patches(), "sessions' changes");
   std::vector<std::string> channels{std::string(kMasterCommands), std::string(kUpstream)};
   auto listening = process_.ports.coordination.listen(std::move(channels), [this](const Heard& each) { heard(each); });
-  // The right is extended by every renewal; this coroutine is there when it is not.
+  // Each renewal moves the right's end on and rings changed_; where none came in time, this loop ends the term.
   while (goes_on()) co_await changed_.wait_until(process_.lease.valid_until());
   listening.reset();
   master_.stop();
@@ -116,7 +116,7 @@ asio::awaitable<void> Term::refresh() {
     if (read)
       take_rows(*std::move(read));
     else
-      log::warn("cluster.rows_unread", "what the cluster shall do cannot be read; it goes on as it is")
+      log::warn("cluster.rows_unread", "the control plane did not say what the cluster shall do; the master keeps its present subscriptions")
           .with(kTopic, kClusterTopic).with("error", read.error().message);
     Instant next = process_.ports.clock.now() + (read ? process_.settings.look_every : kAgain);
     if (!rows_changed_) co_await look_soon_.wait_until(next);
@@ -220,7 +220,8 @@ Status Term::answer_patch(const PatchSessionResult& result) {
   return ok();
 }
 
-// Those who ask may know of an earlier epoch only; one that knows a later one knows of another master.
+// A request under a lower epoch is served: its sender has not heard of this master yet. A higher one means that a newer
+// master may exist, so the control plane is asked about the lease.
 void Term::heard(const Heard& heard) {
   if (!goes_on()) return;
   if (heard.begun) return rows_changed();  // what was said before may have been missed

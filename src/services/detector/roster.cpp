@@ -140,7 +140,7 @@ void Roster::complain(const std::string& subscription, std::string_view event, c
 
 // ---- cameras ----
 
-// What FFmpeg resolves and dials is judged there; here it is whether the address is of a kind that may be dialled.
+// Checks the scheme, and of a snapshot the host. The adapter that dials checks the resolved address.
 std::string Roster::address_problem(const Subscribe& wanted) const {
   if (!by_snapshots(wanted)) {
     std::string scheme = scheme_of(wanted.rtsp_url);

@@ -60,8 +60,8 @@ asio::awaitable<Response> Endpoints::hook(Request& request, bool ready) {
   auto hook = stream::read_hook_text(request.body);
   if (!hook) co_return refuse(hook.error());
   count(ready, "accepted");
-  log::info("hook.accepted", "").with("hook", kind).with("streamId", hook->stream).with("sourceId", hook->source.id)
-      .with("sourceType", hook->source.type).with("correlationId", request.request_id);
+  log::info("hook.accepted", ready ? "MediaMTX says that a publisher came" : "MediaMTX says that a publisher went")
+      .with("hook", kind).with("streamId", hook->stream).with("sourceId", hook->source.id).with("sourceType", hook->source.type).with("correlationId", request.request_id);
   orchestrator_.hear(*hook, ready);
   co_return Response::json(json::object{{"accepted", true},
                                         {"stream_id", hook->stream.str()},
@@ -95,7 +95,7 @@ asio::awaitable<Response> Endpoints::wish(Request& request) {
     co_return Response::failure({Errc::invalid, "bad_field", "body must be an object", {{"field", "body"}}});
   auto shown = co_await records_.put(*id, std::move(body->get_object()));
   if (!shown) co_return Response::failure(shown.error());
-  log::info("publication.wished", "an operator's wishes").with("streamId", *id)
+  log::info("publication.wished", "an operator changed the wishes for this stream").with("streamId", *id)
       .with("correlationId", request.request_id);
   co_return Response::json(*shown);
 }
@@ -105,7 +105,7 @@ asio::awaitable<Response> Endpoints::remove(Request& request) {
   auto id = stream::StreamId::trusted(request.param("stream_id"));
   auto gone = co_await records_.remove(id);
   if (!gone) co_return Response::failure(gone.error());
-  log::info("publication.removed", "an operator's order").with("streamId", id)
+  log::info("publication.removed", "an operator removed the wishes for this stream").with("streamId", id)
       .with("correlationId", request.request_id);
   co_return Response::json(json::object{{"stream_id", id.str()}, {"deleted", true}});
 }

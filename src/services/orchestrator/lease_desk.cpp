@@ -44,7 +44,12 @@ lease::Version LeaseDesk::version(const SubjectId& id) const {
 }
 
 void LeaseDesk::feed(const SubjectId& id, const lease::HolderEvent& event) {
-  auto at = holders_.try_emplace(id, lease::HolderState{.subject = id}).first;
+  auto at = holders_.find(id);
+  if (at == holders_.end()) {
+    bool late = std::holds_alternative<lease::Answered>(event) || std::holds_alternative<lease::Unanswered>(event);
+    if (late) return;
+    at = holders_.emplace(id, lease::HolderState{.subject = id, .questions = questions_}).first;
+  }
   lease::Phase before = at->second.phase;
   auto [next, actions] = lease::step(at->second, event, clock_.now(), policy_, keys_);
   bool released = before != lease::Phase::idle && next.phase == lease::Phase::idle;
@@ -55,7 +60,7 @@ void LeaseDesk::feed(const SubjectId& id, const lease::HolderEvent& event) {
   if (released) tell_released(id);
 }
 
-// Whoever asked for the release is still busy with what made it ask.
+// Posted, not called: the caller of release is in the middle of a step of the same stream.
 void LeaseDesk::tell_released(const SubjectId& id) {
   asio::post(io_, [this, id] { heard_(id, Released{}); });
 }
@@ -65,6 +70,14 @@ void LeaseDesk::release(const SubjectId& id) {
   auto at = holders_.find(id);
   if (at == holders_.end() || at->second.phase == lease::Phase::idle) return tell_released(id);
   feed(id, lease::Unwanted{});
+}
+
+void LeaseDesk::forget(const SubjectId& id) {
+  auto at = holders_.find(id);
+  if (at == holders_.end() || at->second.phase != lease::Phase::idle) return;
+  questions_ = std::max(questions_, at->second.questions);
+  agenda_.set(id, std::nullopt);
+  holders_.erase(at);
 }
 
 void LeaseDesk::perform(const SubjectId& id, const lease::HolderAction& action) {
@@ -90,7 +103,6 @@ asio::awaitable<void> LeaseDesk::send(lease::Operation operation, std::vector<le
   for (const lease::Question& each : questions) batch.asks.push_back(each.ask);
   auto answers = co_await plane_.apply(std::move(batch));
   if (closed_) co_return;
-  if (answers) answered_ = true;
   for (size_t i = 0; i < questions.size(); ++i) {
     const SubjectId& id = questions[i].ask.subject;
     if (!answers || (*answers)[i].outcome == Outcome::unknown) {

@@ -42,8 +42,8 @@ class LeaseDesk {
   // The right that the stream has now; zero where it has none.
   Instant valid_until(const SubjectId& id) const;
   lease::Version version(const SubjectId& id) const;
-  // The plane has answered at least once.
-  bool answered() const { return answered_; }
+  // The stream is known no more: what is remembered of its lease may go, if nothing of it is held.
+  void forget(const SubjectId& id);
 
   // Keeps time until it is cancelled or the desk is closed.
   boost::asio::awaitable<void> run();
@@ -61,18 +61,20 @@ class LeaseDesk {
   StreamPlane& plane_;
   Clock& clock_;
   const lease::Owner owner_;
-  // In the place of the boot in keys: a process that continues the boot of another must not repeat its questions, or it
-  // would be given a version that the other has used.
+  // Stands in the place of the boot in idempotency keys, and is new in each process. An orchestrator that continues its
+  // predecessor's boot must not repeat a key: the store would answer with a version that the predecessor has used.
   const BootId keys_;
   const lease::Home home_;
   const lease::HolderPolicy policy_;
   const Heard heard_;
-  // Never erased: a late answer to an earlier holder's question must not pass for one to a later one's.
   std::map<SubjectId, lease::HolderState> holders_;
+  // The highest number of a question by a holder that was forgotten: later holders go on from it, so that a late answer
+  // to an earlier holder's question never passes for one to a later holder's.
+  std::uint64_t questions_ = 0;
   Agenda<SubjectId> agenda_;  // when a holder hears that time has passed
   std::map<lease::Operation, std::vector<lease::Question>> gathered_;
   Alarm changed_;
-  bool answered_ = false, closed_ = false;
+  bool closed_ = false;
 };
 
 }  // namespace weir::orchestrator

@@ -24,7 +24,7 @@ struct Orchestrator::Parts {
   asio::awaitable<void> keep_time();
   asio::awaitable<void> follow_orders();
   void carry_out(const StreamOrder& given);
-  asio::awaitable<void> read_wishes_again(StreamId id);
+  asio::awaitable<void> read_wishes_until_answered(StreamId id);
 
   Shell shell;
   Looks looks;
@@ -111,14 +111,12 @@ asio::awaitable<void> Orchestrator::Parts::keep_time() {
   }
 }
 
-asio::awaitable<void> Orchestrator::Parts::read_wishes_again(StreamId id) {
-  auto record = co_await shell.ports.plane.record(SubjectId::trusted(id.str()));
-  auto at = shell.streams.find(id);
-  bool removed = !record && record.error().code == Errc::not_found;
-  if ((!record && !removed) || at == shell.streams.end() || at->second.loading) co_return;
-  auto wishes = removed ? Result<stream::Wishes>(stream::Wishes{}) : stream::read_wishes(record->wishes);
-  at->second.wishes = wishes ? *wishes : stream::Wishes{.problem = wishes.error().message};
-  shell.settings_changed(at->second);
+asio::awaitable<void> Orchestrator::Parts::read_wishes_until_answered(StreamId id) {
+  while (!shell.over) {
+    bool read = co_await shell.read_wishes(id);
+    if (read) co_return;
+    co_await shell.ended.wait_until(shell.ports.clock.now() + 5s);
+  }
 }
 
 // An order about a stream that is not here is another orchestrator's.
@@ -129,7 +127,7 @@ void Orchestrator::Parts::carry_out(const StreamOrder& given) {
   if (given.what == "stop") shell.feed(id, stream::StopOrdered{});
   else if (given.what == "restart") shell.feed(id, stream::RestartOrdered{});
   else if (given.what == "forward") shell.feed(id, stream::ForwardOrdered{given.forward});
-  else if (given.what == "wishes") shell.spawn(read_wishes_again(id), "a stream's wishes");
+  else if (given.what == "wishes") shell.spawn(read_wishes_until_answered(id), "a stream's wishes");
 }
 
 asio::awaitable<void> Orchestrator::Parts::follow_orders() {
@@ -138,6 +136,8 @@ asio::awaitable<void> Orchestrator::Parts::follow_orders() {
       carry_out(given);
     });
     if (!ended) log::debug("orders.lost", ended.error().message);
+    if (!ended && ended.error().reason == "orders_missing")
+      for (const auto& [id, stream] : shell.streams) shell.spawn(read_wishes_until_answered(id), "a stream's wishes");
     if (!shell.over) co_await shell.ended.wait_until(shell.ports.clock.now() + 1s);
   }
 }

@@ -24,6 +24,36 @@ TEST_F(OrchestratorTest, APublisher_GetsOneWorker_AndALongAbsenceEndsIt) {
   EXPECT_TRUE(within(20s, [&] { return host_.living(kWorker) == nullptr && state_of(orchestrator, "demo") == "idle"; }));
   auto lease = ask(store_.show(SubjectId::trusted("demo"), {}));
   EXPECT_TRUE(lease->row.released);
+  EXPECT_EQ(plane_.states_of("demo"), "starting.running.stopping.stopped.") << "each under the stream's lease";
+}
+
+TEST_F(OrchestratorTest, AStreamThatIsForgotten_LeavesNothing_AndBeginsAnewWhenItComesBack) {
+  Orchestrator& orchestrator = start();
+  for (int round = 1; round <= 3; ++round) {
+    publish("demo", "p" + std::to_string(round));
+    orchestrator.hear(hook("demo", "p" + std::to_string(round)), true);
+    ASSERT_TRUE(within(2s, [&] { return host_.living(kWorker) != nullptr; })) << round;
+    media_.paths.clear();
+    ASSERT_TRUE(within(120s, [&] { return orchestrator.view(stream::StreamId::trusted("demo")).empty(); }))
+        << round << json::to_text(orchestrator.view(stream::StreamId::trusted("demo")));
+    EXPECT_EQ(host_.all.size(), static_cast<size_t>(round));
+  }
+}
+
+TEST_F(OrchestratorTest, WishesThatCannotBeReadAtTheStart_AreTakenUpWhenTheyCan) {
+  auto wished = StreamRecord{.id = SubjectId::trusted("demo"), .tenant = TenantId::trusted("t1"),
+                             .site = SiteId::trusted("s1"),
+                             .wishes = {{"forward", true}, {"destination", "rtmp://127.0.0.1/app/key"}}};
+  ASSERT_TRUE(ask(store_.put_stream(std::move(wished))));
+  Orchestrator& orchestrator = start();
+  plane_.up = false;
+  publish("demo", "p1");
+  orchestrator.hear(hook("demo", "p1"), true);
+  pass(3s);
+  plane_.up = true;
+  ASSERT_TRUE(within(10s, [&] { return host_.living(kWorker) != nullptr; }));
+  worker_publishes("demo");
+  EXPECT_TRUE(within(10s, [&] { return host_.living(kForward) != nullptr; })) << "as the operator wishes";
 }
 
 TEST_F(OrchestratorTest, AWorkerIsTold_WhereTheStreamsEventsBelong_AndInWhoseName) {

@@ -29,9 +29,28 @@ void log_record(const stream::State& state, const Record& what) {
   if (what.missed) std::move(entry).with("missed", true);
 }
 
-// What a reader of events and of the list calls the state.
-std::string state_word(const stream::State& state) {
-  return state.degraded.empty() ? word(state.phase) : "degraded";
+event::Event event_of(const stream::State& state, std::string_view word, const Record& what, EventOrigin origin) {
+  event::Event event{.topic = std::string(event::kStatusTopic),
+                     .routing_key = fmt::format("publication.{}.{}.{}.{}", word,
+                                                event::routing_word(origin.home.tenant.str()),
+                                                event::routing_word(origin.home.site.str()),
+                                                event::routing_word(state.id.str())),
+                     .event_id = event::make_event_id(origin.now, origin.random)};
+  json::object payload{{"type", "publication"},
+                       {"event_id", event.event_id},
+                       {"ts", to_iso(origin.now)},
+                       {"state", word},
+                       {"stream_id", state.id.str()},
+                       {"tenant_id", origin.home.tenant.str()},
+                       {"site_id", origin.home.site.str()},
+                       {"runner_id", origin.holder.str()},
+                       {"run_id", what.run_id},
+                       {"source_id", what.source_id}};
+  if (!what.text.empty()) payload["reason"] = what.text;
+  event.payload = json::to_text(payload);
+  event.captured = origin.now;
+  event.kind = event::Kind::status;
+  return event;
 }
 
 }  // namespace
@@ -56,7 +75,7 @@ void Report::count(const std::string& stream, const Record& what) {
       metrics_.counter("weir_orchestrator_child_starts_total", "Starts of workers and forwarders.", labels).add();
       break;
     case Change::child_exited:
-      metrics_.counter("weir_orchestrator_child_exits_total", "Ends of workers and forwarders that nobody asked for.",
+      metrics_.counter("weir_orchestrator_child_exits_total", "Ends of workers and forwarders.",
                        labels).add();
       break;
     case Change::restart_scheduled:
@@ -78,31 +97,20 @@ void Report::record(const stream::State& state, const Record& what) {
 
 void Report::forget(const stream::State& state) { metrics_.retire("stream_id", state.id.str()); }
 
-std::optional<event::Event> publication(const stream::State& state, const Record& what, const lease::Home& home,
-                                        WallTime now, std::string_view random) {
-  bool changes_state = what.change == Change::phase || what.change == Change::degraded || what.change == Change::recovered;
-  if (!changes_state || state.lease.version.n == 0) return std::nullopt;
-  auto subject = SubjectId::trusted(state.id.str());
-  event::Event event{.topic = std::string(event::kStatusTopic),
-                     .routing_key = fmt::format("publication.{}.{}.{}.{}", state_word(state),
-                                                event::routing_word(home.tenant.str()),
-                                                event::routing_word(home.site.str()),
-                                                event::routing_word(state.id.str())),
-                     .event_id = event::make_event_id(now, random)};
-  json::object payload{{"type", "publication"},
-                       {"event_id", event.event_id},
-                       {"ts", to_iso(now)},
-                       {"state", state_word(state)},
-                       {"stream_id", state.id.str()},
-                       {"tenant_id", home.tenant.str()},
-                       {"site_id", home.site.str()},
-                       {"run_id", what.run_id},
-                       {"source_id", what.source_id}};
-  if (!what.text.empty()) payload["reason"] = what.text;
-  event.payload = json::to_text(payload);
-  event.captured = now;
-  event.kind = event::Kind::status;
-  return event::stamped(std::move(event), event::Stamp{subject, state.lease.version, Instant::max()});
+std::optional<event::Event> publication(const stream::State& state, const Record& what, EventOrigin origin) {
+  using stream::Phase;
+  if (what.change == Change::degraded) return event_of(state, "degraded", what, std::move(origin));
+  if (what.change == Change::recovered) return event_of(state, word(state.phase), what, std::move(origin));
+  if (what.change != Change::phase || what.to == Phase::idle || what.to == Phase::stopped) return std::nullopt;
+  // Between its failures a degraded stream's phase says less than that it is degraded.
+  bool degraded = !state.degraded.empty() && what.to != Phase::stopping;
+  return event_of(state, degraded ? "degraded" : word(*what.to), what, std::move(origin));
+}
+
+event::Event last_publication(const stream::State& state, EventOrigin origin) {
+  Record what{.text = "Nothing of the stream runs any more.", .run_id = state.run_id,
+              .source_id = state.publisher.source.id};
+  return event_of(state, "stopped", what, std::move(origin));
 }
 
 }  // namespace weir::orchestrator

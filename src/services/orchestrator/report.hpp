@@ -1,6 +1,5 @@
-// Report: everything that an orchestrator says about what became of a stream, at one place: one log line, its metrics,
-// and, for a change of state, the event `publication.<state>`.
-//
+// Report: what an orchestrator says about what became of a stream: one log line, its metrics, and, for a change of
+// state, the event `publication.<state>`. All three are made from the same record, at one place, so that they agree.
 // Loop thread only.
 #pragma once
 
@@ -28,8 +27,17 @@ class Report {
   net::Gauge& active_forwarders_;
 };
 
-// The event about a stream's change of state; nothing where the record is of something else.
-std::optional<event::Event> publication(const stream::State& state, const stream::Record& what, const lease::Home& home,
-                                        WallTime now, std::string_view random);
+// Who makes an event about a stream, where and when; `random` makes its id unique.
+struct EventOrigin {
+  RunnerId holder;
+  lease::Home home;
+  WallTime now{};
+  std::string random;
+};
+// The event about a stream's change of state, not stamped yet; nothing where the record is of something else, or of a
+// state that a stream reaches without a lease: nobody has the right to say that one.
+std::optional<event::Event> publication(const stream::State& state, const stream::Record& what, EventOrigin origin);
+// That everything of the stream has ended: the last event of its session, said just before the lease is released.
+event::Event last_publication(const stream::State& state, EventOrigin origin);
 
 }  // namespace weir::orchestrator

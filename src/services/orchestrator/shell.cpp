@@ -19,6 +19,8 @@ constexpr Duration kReachMin = 5s;  // longer than the longest pause between two
 constexpr Duration kOutputTakes = 10s;  // at most, from a worker's start until it publishes
 // A memory holds ages as of the moment of telling, so what has not changed is told again now and then.
 constexpr Duration kToldAgain = 60s;
+constexpr Duration kReadAgain = 5s;      // after a record that could not be read
+constexpr Duration kSaidLook = 20ms;     // at whether the last announcement has been made
 
 SubjectId subject(const StreamId& id) { return SubjectId::trusted(id.str()); }
 bool runs(const Stream& stream, Role role) { return stream.state.child(role).life == stream::Life::running; }
@@ -70,17 +72,11 @@ void Shell::begin() {
   for (auto& [id, event] : std::exchange(early_, {})) feed(id, std::move(event));
 }
 
-// An operator's wishes come before the publisher, so that the worker starts as they say. Where they cannot be read
-// now, the stream starts without them: they come with the next order or look.
+// Reads the operator's wishes before the machine hears of the publisher, so that the worker starts as they say. Where the
+// record cannot be read, the stream starts without them, and takes them up when it can be.
 asio::awaitable<void> Shell::load(StreamId id) {
-  auto record = co_await ports.plane.record(subject(id));
+  bool read = co_await read_wishes(id);
   Stream& stream = streams.at(id);
-  if (record) {
-    stream.home = read_home(*record);
-    auto wishes = stream::read_wishes(record->wishes);
-    if (wishes) stream.wishes = *wishes;
-    else stream.wishes.problem = wishes.error().message;
-  }
   stream.loading = false;
   settings_changed(stream);
   while (!stream.waiting.empty()) {
@@ -88,6 +84,24 @@ asio::awaitable<void> Shell::load(StreamId id) {
     stream.waiting.pop_front();
     step(stream, event);
   }
+  while (!read && !over && streams.contains(id)) {
+    co_await ports.clock.wait(kReadAgain);
+    read = co_await read_wishes(id);
+  }
+}
+
+asio::awaitable<bool> Shell::read_wishes(StreamId id) {
+  auto record = co_await ports.plane.record(subject(id));
+  bool nobody_wishes = !record && record.error().code == Errc::not_found;
+  auto at = streams.find(id);
+  if (at == streams.end()) co_return true;
+  if (!record && !nobody_wishes) co_return false;
+  Stream& stream = at->second;
+  if (record) stream.home = read_home(*record);
+  auto wishes = record ? stream::read_wishes(record->wishes) : Result<stream::Wishes>(stream::Wishes{});
+  stream.wishes = wishes ? *wishes : stream::Wishes{.problem = wishes.error().message};
+  if (!stream.loading) settings_changed(stream);
+  co_return true;
 }
 
 void Shell::settings_changed(Stream& stream) {
@@ -123,7 +137,7 @@ void Shell::step(Stream& stream, const stream::Event& event) {
 std::optional<Instant> Shell::wake_at(const Stream& stream) const {
   auto due = stream::wake_at(stream.state, settings.policy);
   if (due || stream.state.phase != stream::Phase::idle) return due;
-  return std::max(stream.state.since, ports.clock.now() - 1s) + Stream::kRemembered;
+  return std::max(stream.state.since + Stream::kRemembered, ports.clock.now() + 1s);
 }
 
 bool Shell::forget(const StreamId& id) {
@@ -131,6 +145,7 @@ bool Shell::forget(const StreamId& id) {
   if (at == streams.end()) return true;
   if (!at->second.forgettable(ports.clock.now())) return false;
   report.forget(at->second.state);
+  desk.forget(subject(id));
   streams.erase(at);
   return true;
 }
@@ -161,13 +176,54 @@ void Shell::perform(Stream& stream, const stream::Action& action) {
   }
   const auto& what = std::get<stream::Record>(action);
   report.record(stream.state, what);
-  auto event = publication(stream.state, what, home_of(stream), ports.clock.wall(), random_hex(8));
+  announce(stream, publication(stream.state, what, origin_of(stream)));
+}
+
+// ---- what is published of a stream's state ----
+
+EventOrigin Shell::origin_of(const Stream& stream) const {
+  return {settings.owner.runner, home_of(stream), ports.clock.wall(), random_hex(8)};
+}
+
+// What happens before the lease is granted is published once it is.
+void Shell::announce(Stream& stream, std::optional<event::Event> event) {
   if (!event) return;
-  spawn([](StreamPlane& plane, event::Event said) -> asio::awaitable<void> {
-    // Where it does not arrive, the list of streams tells the same.
-    if (auto sent = co_await plane.publish(std::move(said)); !sent)
-      log::debug("publication.unsent", sent.error().message);
-  }(ports.plane, *std::move(event)), "a publication");
+  if (stream.unsaid.size() == Stream::kUnsaidMax) stream.unsaid.pop_front();
+  stream.unsaid.push_back(*std::move(event));
+  say_soon(stream);
+}
+
+void Shell::say_soon(Stream& stream) {
+  bool may = desk.version(subject(stream.state.id)).n != 0;
+  if (stream.saying || stream.unsaid.empty() || !may || over) return;
+  stream.saying = true;
+  spawn(say(stream.state.id), "a publication");
+}
+
+// One after the other, so that they arrive in order. What does not arrive can be read in the list of streams.
+asio::awaitable<void> Shell::say(StreamId id) {
+  Stream& stream = streams.at(id);
+  while (!stream.unsaid.empty() && desk.version(subject(id)).n != 0 && !over) {
+    event::Event next = std::move(stream.unsaid.front());
+    stream.unsaid.pop_front();
+    Status said = co_await publish(id, std::move(next));
+    if (said) continue;
+    log::debug("publication.unsent", said.error().message).with("streamId", id);
+    if (said.error().code != Errc::conflict) stream.unsaid.clear();
+  }
+  stream.saying = false;
+}
+
+// A version that was drawn meanwhile makes the one before it stale: the event is sent again under the newer one.
+asio::awaitable<Status> Shell::publish(StreamId id, event::Event event) {
+  for (;;) {
+    lease::Version version = desk.version(subject(id));
+    event::Event stamped = event::stamped(event, event::Stamp{subject(id), version, Instant::max()});
+    auto sent = co_await ports.plane.publish(std::move(stamped));
+    if (sent) co_return ok();
+    bool outrun = sent.error().code == Errc::conflict && desk.version(subject(id)) > version;
+    if (!outrun) co_return std::move(sent).error();
+  }
 }
 
 // The outcome is an event of its own, which the machine hears after it has finished this step. Meanwhile the machine may
@@ -191,8 +247,8 @@ asio::awaitable<void> Shell::start(StreamId id, Role role, std::string instance,
   watch(id, role, instance);
 }
 
-// Whoever publishes `out` before the worker runs is not this worker. A list may have lacked the path, so it is asked for.
-// Where nobody answers, what is seen of `out` soon after says nothing.
+// Notes which connection publishes `out` before the worker starts: it is not this worker's. The path itself is asked for,
+// because a list in pages may lack it. Where MediaMTX does not answer, looks within kOutputTakes do not count.
 asio::awaitable<void> Shell::see_foreign_output(StreamId id) {
   auto out = co_await ports.media.find(stream::output_path(id));
   auto at = streams.find(id);
@@ -222,10 +278,14 @@ void Shell::hear_lease(const SubjectId& which, const LeaseNews& news) {
   if (at == streams.end() || over) return;
   if (const auto* granted = std::get_if<Granted>(&news)) {
     extend(at->second, granted->version, {granted->valid_until, granted->valid_until});
+    say_soon(at->second);
     return feed(id, stream::LeaseGranted{granted->version});
   }
   if (const auto* taken = std::get_if<TakenByAnother>(&news)) return feed(id, stream::LeaseHeld{taken->why});
-  if (std::holds_alternative<Lost>(news)) return feed(id, stream::LeaseLost{});
+  if (std::holds_alternative<Lost>(news)) {
+    at->second.unsaid.clear();  // another orchestrator speaks for the stream
+    return feed(id, stream::LeaseLost{});
+  }
   if (std::holds_alternative<Silent>(news)) {
     keep_what_stands(at->second);
     return feed(id, stream::LeaseSilent{});
@@ -233,9 +293,9 @@ void Shell::hear_lease(const SubjectId& which, const LeaseNews& news) {
   feed(id, stream::LeaseReleased{});
 }
 
-// While nobody answers about the lease, its children keep the connections that they have. Each silence is good for as
-// long as an answer would be, so that children outlive a restart of this process, and end soon after its death; all of
-// them together, for the outage grace. A lease that this process was not granted, or has lost, keeps nothing.
+// The control plane did not answer a renewal: children may keep their open connections for as long as an answer would have
+// allowed, so that they outlive a restart of this process and end soon after its death, but no longer than the outage
+// grace after the lease's end. A lease that this process was not granted, or has lost, keeps nothing.
 void Shell::keep_what_stands(Stream& stream) {
   SubjectId id = subject(stream.state.id);
   Instant valid_until = desk.valid_until(id);
@@ -260,15 +320,18 @@ asio::awaitable<void> Shell::extend_child(StreamId id, Role role, std::string in
     log::debug("stream.not_extended", told.error().message).with("streamId", id).with("instanceId", instance);
 }
 
-// The last word about the session has to come under its lease.
+// The last event and the last word about the session have to come under its lease.
 asio::awaitable<void> Shell::release(StreamId id) {
   Stream& stream = streams.at(id);
   if (desk.version(subject(id)).n != 0) {
+    if (stream.state.session()) announce(stream, last_publication(stream.state, origin_of(stream)));
+    while (stream.saying) co_await ports.clock.wait(kSaidLook);
     StreamTold last = word_of(stream);
     last.view["state"] = "idle";
     (void)co_await ports.plane.tell(std::move(last));
   }
   stream.told.reset();
+  stream.unsaid.clear();
   desk.release(subject(id));
 }
 

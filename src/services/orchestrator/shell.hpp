@@ -31,12 +31,16 @@ struct Stream {
   std::deque<stream::Event> waiting = {};
   std::optional<Told> told = {};
   bool telling = false;
+  std::deque<event::Event> unsaid = {};     // changes of state that are published next, in this order
+  bool saying = false;                      // one of them is under way
+
+  static constexpr size_t kUnsaidMax = 16;
 
   static constexpr Duration kRemembered = 60s;  // for as long as it is idle
   // Long idle, and nothing of it under way. A stream that comes back is read again.
   bool forgettable(Instant now) const {
-    return state.phase == stream::Phase::idle && now >= state.since + kRemembered && !loading && !telling && !state.session() &&
-           !state.publisher.live && !worker && !forwarder && state.lease.holding == stream::Holding::none;
+    return state.phase == stream::Phase::idle && now >= state.since + kRemembered && !loading && !telling && !saying &&
+           !state.session() && !state.publisher.live && !worker && !forwarder && state.lease.holding == stream::Holding::none;
   }
   std::shared_ptr<Kept>& child(stream::Role role) { return role == stream::Role::worker ? worker : forwarder; }
 };
@@ -50,6 +54,8 @@ struct Shell {
   void begin();
   // Reads the stream's record before its machine hears anything.
   Stream& open(const stream::StreamId& id);
+  // Reads what an operator wishes now. False where nobody answered; a record that was removed wishes nothing.
+  boost::asio::awaitable<bool> read_wishes(stream::StreamId id);
   const lease::Home& home_of(const Stream& stream) const { return stream.home ? *stream.home : settings.home; }
   void settings_changed(Stream& stream);
   // Whether the stream was long idle, and is known no more.
@@ -86,6 +92,11 @@ struct Shell {
   boost::asio::awaitable<void> see_foreign_output(stream::StreamId id);
   boost::asio::awaitable<void> wait_for(stream::StreamId id, stream::Role role, std::string instance);
   boost::asio::awaitable<void> load(stream::StreamId id);
+  void announce(Stream& stream, std::optional<event::Event> event);
+  void say_soon(Stream& stream);
+  boost::asio::awaitable<void> say(stream::StreamId id);
+  boost::asio::awaitable<Status> publish(stream::StreamId id, event::Event event);
+  EventOrigin origin_of(const Stream& stream) const;
   boost::asio::awaitable<void> release(stream::StreamId id);
   void tell_if_changed(Stream& stream);
   boost::asio::awaitable<void> tell(stream::StreamId id);

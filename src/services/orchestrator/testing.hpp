@@ -143,8 +143,19 @@ class FakePlane final : public StreamPlane {
     co_return co_await store_.tell_stream(std::move(told));
   }
   Async<Nothing> publish(event::Event event) override {
+    if (!up) co_return away();
+    CO_TRY(shown, co_await store_.show(event.stamp->camera, {}));
+    if (shown.row.released || shown.row.version != event.stamp->version)
+      co_return Error{Errc::conflict, "stale", "the lease has another version"};
     published.push_back(std::move(event));
     co_return ok();
+  }
+  // The states that were published of a stream, in order.
+  std::string states_of(const std::string& stream) const {
+    std::string out;
+    for (const event::Event& each : published)
+      if (each.routing_key.ends_with("." + stream)) out += each.routing_key.substr(12, each.routing_key.find('.', 12) - 11);
+    return out;
   }
   asio::awaitable<Status> follow(std::function<void(const StreamOrder&)> each) override {
     while (up) {

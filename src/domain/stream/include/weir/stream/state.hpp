@@ -74,7 +74,7 @@ struct State {
   StreamLease lease = {};
   Child worker = {}, forwarder = {};
   bool out_live = false;
-  Instant out_heard_at{};          // when the worker spoke of it last, or ended
+  Instant out_heard_at{};          // looks of before do not count: a worker has started or ended since
   std::string out_id = {};         // the connection that published it when somebody looked last
   std::string foreign_out = {};    // the one that did when this worker was started: an earlier worker's, which the owner
                                    // before this one may keep until this worker's own takes its place

@@ -1,5 +1,5 @@
 // Front: what a product gets of the cluster at any of its processes, and asks of it. It is the same at the master and at
-// every other process; the routes and WebSockets for products (product_routes.hpp) stand before it.
+// every other process; the routes and WebSockets for products stand before it.
 //
 // Whoever listens is told everything that happens in the cluster, as Notices; what it does not want, it leaves out
 // itself. A detection carries the id under which it is kept: who was away names the last one it got, and is first told
