@@ -17,12 +17,13 @@ inline constexpr const char* kB = "ws://b:8000";
 // A control plane on the fake store; each process of the cluster has its own way to it.
 class FakePlane final : public ClusterPlane {
  public:
-  explicit FakePlane(test::FakeStore& store) : store_(store) {}
+  FakePlane(test::FakeStore& store, Clock& clock) : store_(store), clock_(clock) {}
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override {
     if (!up) co_return away();
     co_return co_await store_.apply(std::move(batch));
   }
   Async<std::vector<ClusterWish>> desired(ClusterId) override {
+    while (!reads) co_await clock_.wait(20ms);
     if (!up) co_return away();
     co_return *wishes;
   }
@@ -30,10 +31,12 @@ class FakePlane final : public ClusterPlane {
   Async<Secret> token() override { co_return Secret("token"); }
   std::shared_ptr<std::vector<ClusterWish>> wishes;
   bool up = true;
+  bool reads = true;  // else whoever reads the rows waits
 
  private:
   static Error away() { return {Errc::unavailable, "away", "the control plane does not answer"}; }
   test::FakeStore& store_;
+  Clock& clock_;
 };
 
 class FakeBus final : public EventBus {
@@ -66,12 +69,13 @@ class BackendTest : public ::testing::Test {
     spawn(io_.get_executor(), tick(), "the store's time and the workers' reports");
   }
   ~BackendTest() override {
+    for (auto& [id, plane] : planes_) plane->reads = true;
     for (auto& [id, one] : backends_) stop(id);
     bus_.over = over_ = true;
     pass(3s);
   }
   Backend& start(const std::string& id) {
-    auto& plane = planes_[id] = std::make_unique<FakePlane>(store_);
+    auto& plane = planes_[id] = std::make_unique<FakePlane>(store_, clock_);
     plane->wishes = wishes_;
     auto& way = ways_[id] = redis_.connect();
     BackendSettings settings{.owner = {RunnerId::trusted(id), BootId::trusted("boot-" + id)},

@@ -56,6 +56,23 @@ TEST_F(BackendTest, AMasterThatIsCutOff_IsSilentAtItsDeadline_AndItsSuccessorAdo
   EXPECT_FALSE(one.is_master());
 }
 
+TEST_F(BackendTest, AMasterWhoseRightPassedForAMoment_EndsItsTerm_AndBeginsAnother) {
+  want("d1;c1");
+  Backend& one = start("one");
+  ASSERT_TRUE(within(10s, [&] { return one.is_master() && runs("d1;c1"); }));
+  // It is in the middle of reading the rows when the right passes, and has it again before it has read them.
+  planes_["one"]->reads = false;
+  ++bus_.announced;
+  pass(1s);
+  planes_["one"]->up = false;
+  ASSERT_TRUE(within(6s, [&] { return worker_with("d1;c1").connection == 0; })) << "it hangs up";
+  planes_["one"]->up = true;
+  pass(4s);
+  planes_["one"]->reads = true;
+  want("d2;c1");
+  EXPECT_TRUE(within(15s, [&] { return one.is_master() && runs("d2;c1"); }));
+}
+
 TEST_F(BackendTest, ACameraWithALaterVersion_MakesTheMasterRotate) {
   Backend& one = start("one");
   ASSERT_TRUE(within(10s, [&] { return one.is_master(); }));

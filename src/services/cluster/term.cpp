@@ -70,6 +70,7 @@ asio::awaitable<void> Term::run() {
   auto listening = process_.ports.coordination.listen(std::move(channels), [this](const Heard& each) { heard(each); });
   // Each renewal moves the right's end on and rings changed_; where none came in time, this loop ends the term.
   while (goes_on()) co_await changed_.wait_until(process_.lease.valid_until());
+  over_ = true;
   listening.reset();
   master_.stop();
   pen_.stop();
@@ -145,7 +146,7 @@ void Term::take_rows(std::vector<ClusterWish> rows) {
 // ---- what the master hears ----
 
 Voice Term::voice() {
-  return {.may_act = process_.may_act,
+  return {.may_act = [this] { return goes_on(); },
           .detected = [this](const std::string& worker, const ImageDetection& seen) { saw(worker, seen); },
           .reported = [this](const std::string& worker, const StateReport& report) {
             if (!somebody_listens()) return;

@@ -42,7 +42,8 @@ class Term {
   Status answer_patch(const PatchSessionResult& result);
 
  private:
-  bool goes_on() const { return process_.may_act(); }
+  // A term that has ended stays so, also where the lease turns out to be this process's still.
+  bool goes_on() const { return !over_ && process_.may_act(); }
   Voice voice();
   const std::string& shown(const std::string& worker) const { return shown_.at(worker); }
   void saw(const std::string& worker, const ImageDetection& detection);
@@ -73,7 +74,7 @@ class Term {
   TableKeeper tables_;
   Results results_;
   Patches patches_;
-  bool rows_changed_ = false;
+  bool rows_changed_ = false, over_ = false;
 };
 
 }  // namespace weir::cluster
