@@ -1,9 +1,11 @@
 // Random changes of everything that says what a detector cluster shall do, while its workers and its master are killed: at
 // the end the workers run exactly what the rows ask for, none ran anything for long that another one ran, and nothing is
-// heard of a worker about what it had lost.
+// heard of a worker about what it had lost. WEIR_CHANGES_S says for how long; for a minute and more, workers and masters
+// are frozen too.
 #include "scripted_house.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <set>
 
@@ -211,15 +213,17 @@ class ClusterChanges : public ScriptedHouse {
 };
 
 TEST_F(ClusterChanges, WhateverHappens_TheWorkersComeToRunWhatIsDesired) {
-  unsigned seed = long_run() ? std::random_device()() : 1;
+  const char* given = std::getenv("WEIR_CHANGES_S");
+  Duration length = std::chrono::seconds(given != nullptr ? std::atoi(given) : long_run() ? 600 : 20);
+  bool freezes = length >= 60s;  // which take a while
+  unsigned seed = freezes ? std::random_device()() : 1;
   random_.seed(seed);
   std::printf("NOTE: the detector cluster's random changes have the seed %u\n", seed);
   furnish_more();
-  Duration half = long_run() ? Duration(300s) : Duration(10s);
-  change_for(half);
-  Instant until = boot_now() + half;
+  Instant until = boot_now() + length;
+  change_for(length / 2);
   for (int fault = 0; boot_now() < until && !HasFailure(); ++fault) {
-    if (int kind = long_run() ? fault % 4 : fault % 2; kind == 0) kill_worker();
+    if (int kind = fault % (freezes ? 4 : 2); kind == 0) kill_worker();
     else if (kind == 1) kill_master();
     else if (kind == 2) freeze_worker();
     else freeze_master();
