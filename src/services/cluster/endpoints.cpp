@@ -36,9 +36,9 @@ void add_endpoints(net::Router& router, Backend& backend, net::Metrics& metrics,
   });
   router.add(Method::get, "/v1/cluster/state", [&backend, &clock, &key](net::Request& request) -> Answer {
     if (Status may = admit(request, key, clock.wall()); !may) co_return Response::failure(may.error());
-    auto state = co_await backend.state();
+    auto state = co_await backend.state_text();
     if (!state) co_return Response::failure(state.error());
-    co_return Response::json(*std::move(state));
+    co_return Response::text(*std::move(state), 200, "application/json");
   });
 }
 
