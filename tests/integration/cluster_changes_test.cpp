@@ -247,7 +247,7 @@ TEST_F(ClusterChanges, WhateverHappens_TheWorkersComeToRunWhatIsDesired) {
     });
   })) << everything();
   EXPECT_FALSE(at_the_end.empty());
-  auto [both_ms, which] = longest_overlap(everybody());
+  auto [both_ms, which] = longest_overlap(diaries());
   std::printf("NOTE: %d changes, %d commands to workers, %zu subscriptions at the end; one ran on two workers for %.2f s at "
               "most; workers spoke %d times of what they had lost\n", changes_, noted("subscribe") + noted("unsubscribe"),
               at_the_end.size(), static_cast<double>(both_ms) / 1000, noted("said"));
@@ -255,7 +255,7 @@ TEST_F(ClusterChanges, WhateverHappens_TheWorkersComeToRunWhatIsDesired) {
   EXPECT_LE(both_ms, 5000) << which << everything();
   auto delivered = detections();
   EXPECT_FALSE(delivered.empty());
-  EXPECT_EQ(foreign_results(delivered, everybody()), std::vector<std::string>()) << everything();
+  EXPECT_EQ(foreign_results(delivered, diaries()), std::vector<std::string>()) << everything();
   EXPECT_EQ(late_commands(), std::vector<std::string>()) << everything();
 }
 

@@ -31,6 +31,30 @@ class ClusterWorkers : public ScriptedHouse {
   }
 };
 
+// What the tests below and those of random changes rely on.
+TEST(ScriptedDiaries, ShowWhatRanTwice_AndWhatWasDeliveredOfAWorkerThatHadLostIt) {
+  auto entry = [](std::int64_t at, std::string what, std::string of = "d;c") {
+    return DiaryEntry{.at = at, .what = std::move(what), .subscription = std::move(of)};
+  };
+  Diaries diaries;
+  diaries["w0"] = {entry(1000, "subscribe"), entry(9000, "unsubscribe"), entry(20'000, "subscribe"), entry(30'000, "frozen", ""),
+                   entry(60'000, "thawed", ""), entry(60'500, "unsubscribe"), entry(70'000, "subscribe"), entry(80'000, "killed", "")};
+  diaries["w1"] = {entry(8700, "subscribe"), entry(19'900, "unsubscribe"), entry(45'000, "subscribe"), entry(75'000, "unsubscribe"),
+                   entry(85'000, "subscribe"), entry(86'000, "unsubscribe")};
+  EXPECT_EQ(longest_overlap(diaries).first, 5000) << longest_overlap(diaries).second;
+  diaries["w0"].resize(6);
+  EXPECT_EQ(longest_overlap(diaries).first, 500);
+  diaries["w0"].resize(2);
+  EXPECT_EQ(longest_overlap(diaries).first, 300);
+
+  auto delivered = [](const std::string& plate) {
+    return json::object{{"subscriptionIdentifier", "d;c"}, {"data", {{"detection", {{"licensePlateText", plate}}}}}};
+  };
+  std::vector<json::object> heard{delivered("w0 1500"), delivered("w0 9000"), delivered("w0 9001"), delivered("w1 7000"),
+                                  delivered("w1 43500"), delivered("w1 42500")};
+  EXPECT_EQ(foreign_results(heard, diaries), (std::vector<std::string>{"d;c of w0 9001", "d;c of w1 42500"}));
+}
+
 TEST_F(ClusterWorkers, AFrozenWorker_LosesItsSubscriptions_AndNothingOfItIsHeardWhenItGoesOn) {
   reserve(2);
   for (int n = 0; n < 2; ++n) work(n, fmt::format("w{}", n));
@@ -67,9 +91,11 @@ TEST_F(ClusterWorkers, AFrozenWorker_LosesItsSubscriptions_AndNothingOfItIsHeard
       EXPECT_LT(std::stoll(plate.substr(3)), moved) << plate;
     }
   }
-  auto [both_ms, which] = longest_overlap(everybody());
+  auto [both_ms, which] = longest_overlap(diaries());
+  std::printf("NOTE: a frozen detection worker that went on ran what another one had for %.2f s\n",
+              static_cast<double>(both_ms) / 1000);
   EXPECT_LE(both_ms, 5000) << which;
-  EXPECT_EQ(foreign_results(detections(), everybody()), std::vector<std::string>());
+  EXPECT_EQ(foreign_results(detections(), diaries()), std::vector<std::string>());
 }
 
 // Forty on a worker with room for forty are forty points of score: the policy moves ten at once, and leaves each
@@ -105,7 +131,7 @@ TEST_F(ClusterWorkers, AWorkerThatIsAdded_TakesLoadFromTheOther_TenSubscriptions
       plans_with_moves += moved > 0 ? 1 : 0;
     }
   EXPECT_EQ(plans_with_moves, 1);
-  auto [both_ms, which] = longest_overlap(everybody());
+  auto [both_ms, which] = longest_overlap(diaries());
   EXPECT_LE(both_ms, 5000) << which;
 }
 
@@ -170,7 +196,7 @@ TEST_F(ClusterWorkers, BadWorkers_AreMarked_AndAGoodOneIsNotDisturbed) {
       EXPECT_EQ(each.at("worker"), json::value(good.address()));
     }
   }
-  EXPECT_EQ(foreign_results(detections(), everybody()), std::vector<std::string>());
+  EXPECT_EQ(foreign_results(detections(), diaries()), std::vector<std::string>());
 }
 
 }  // namespace

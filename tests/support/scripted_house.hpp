@@ -20,6 +20,8 @@ struct DiaryEntry {
   json::object wanted = {};  // the payload of a subscribe
 };
 
+using Diaries = std::map<std::string, std::vector<DiaryEntry>>;  // by the worker's name
+
 inline std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -100,31 +102,26 @@ class ScriptedWorker {
 
 // For how long, in milliseconds, two of the workers ran the same subscription at most, and which. A frozen worker runs
 // nothing.
-inline std::pair<std::int64_t, std::string> longest_overlap(const std::vector<const ScriptedWorker*>& workers) {
+inline std::pair<std::int64_t, std::string> longest_overlap(const Diaries& diaries) {
   struct Stay {
-    const ScriptedWorker* worker;
+    std::string worker;
     std::int64_t from, until;
   };
   std::map<std::string, std::vector<Stay>> stays;
-  for (const ScriptedWorker* worker : workers) {
+  for (const auto& [worker, diary] : diaries) {
     std::map<std::string, std::int64_t> open;
-    auto end = [&](const std::string& subscription, std::int64_t from, std::int64_t at) {
-      stays[subscription].push_back({worker, from, at});
-    };
-    for (const DiaryEntry& each : worker->diary()) {
-      if (each.what == "subscribe") open.try_emplace(each.subscription, each.at);
-      if (auto had = open.find(each.subscription); each.what == "unsubscribe" && had != open.end()) {
-        end(had->first, had->second, each.at);
-        open.erase(had);
-      }
+    for (const DiaryEntry& each : diary) {
       bool stops = each.what == "killed" || each.what == "frozen";
       for (auto& [subscription, from] : open) {
-        if (stops) end(subscription, from, each.at);
+        if (stops || (each.what == "unsubscribe" && each.subscription == subscription))
+          stays[subscription].push_back({worker, from, each.at});
         if (each.what == "thawed") from = each.at;
       }
+      if (each.what == "subscribe") open.try_emplace(each.subscription, each.at);
+      if (each.what == "unsubscribe") open.erase(each.subscription);
       if (each.what == "killed") open.clear();
     }
-    for (const auto& [subscription, from] : open) end(subscription, from, now_ms());
+    for (const auto& [subscription, from] : open) stays[subscription].push_back({worker, from, now_ms()});
   }
   std::pair<std::int64_t, std::string> longest{0, ""};
   for (const auto& [subscription, all] : stays)
@@ -132,8 +129,7 @@ inline std::pair<std::int64_t, std::string> longest_overlap(const std::vector<co
       for (const Stay& b : all) {
         std::int64_t both = std::min(a.until, b.until) - std::max(a.from, b.from);
         if (a.worker < b.worker && both > longest.first)
-          longest = {both, fmt::format("{} at {} and {} from {}", subscription, a.worker->name(), b.worker->name(),
-                                       std::max(a.from, b.from))};
+          longest = {both, fmt::format("{} at {} and {} from {}", subscription, a.worker, b.worker, std::max(a.from, b.from))};
       }
   return longest;
 }
@@ -141,17 +137,17 @@ inline std::pair<std::int64_t, std::string> longest_overlap(const std::vector<co
 // Those of the delivered results that a worker sent after it had read that it no longer has the subscription, as text.
 // The master may count it as the worker's again a moment before the worker reads so.
 inline std::vector<std::string> foreign_results(const std::vector<json::object>& delivered,
-                                                const std::vector<const ScriptedWorker*>& workers) {
+                                                const Diaries& diaries) {
   constexpr std::int64_t kOnItsWay = 2000;
   std::vector<std::string> found;
-  for (const ScriptedWorker* worker : workers) {
+  for (const auto& [worker, diary] : diaries) {
     std::map<std::string, std::map<std::int64_t, bool>> has;  // from then on
-    for (const DiaryEntry& each : worker->diary())
+    for (const DiaryEntry& each : diary)
       if (each.what == "subscribe" || each.what == "unsubscribe") has[each.subscription][each.at] = each.what == "subscribe";
     for (const json::object& each : delivered) {
       std::string plate(each.at("data").at("detection").at("licensePlateText").as_string());
-      if (!plate.starts_with(worker->name() + " ")) continue;
-      std::int64_t sent = std::stoll(plate.substr(worker->name().size() + 1));
+      if (!plate.starts_with(worker + " ")) continue;
+      std::int64_t sent = std::stoll(plate.substr(worker.size() + 1));
       std::string subscription(each.at("subscriptionIdentifier").as_string());
       auto& turns = has[subscription];
       auto after = turns.upper_bound(sent - 1);  // what came in the very millisecond may have come later
@@ -187,6 +183,11 @@ class ScriptedHouse : public ClusterHouse {
     std::vector<const ScriptedWorker*> all;
     for (const auto& each : scripted_)
       if (each) all.push_back(each.get());
+    return all;
+  }
+  Diaries diaries() const {
+    Diaries all;
+    for (const ScriptedWorker* each : everybody()) all[each->name()] = each->diary();
     return all;
   }
   // How many detections of this display by this worker the feed has.
