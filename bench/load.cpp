@@ -17,8 +17,8 @@ std::string Latencies::json() {
     auto place = static_cast<size_t>(share * static_cast<double>(micros_.size()));
     return micros_[std::min(place, micros_.size() - 1)] / 1000.0;
   };
-  return fmt::format(R"({{"count":{},"p50_ms":{:.3f},"p90_ms":{:.3f},"p99_ms":{:.3f},"max_ms":{:.3f}}})",
-                     micros_.size(), at(0.5), at(0.9), at(0.99), at(1.0));
+  return fmt::format(R"({{"count":{},"p50_ms":{:.3f},"p90_ms":{:.3f},"p95_ms":{:.3f},"p99_ms":{:.3f},"max_ms":{:.3f}}})",
+                     micros_.size(), at(0.5), at(0.9), at(0.95), at(0.99), at(1.0));
 }
 
 Load::Load(Answered answered) : answered_(std::move(answered)), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}

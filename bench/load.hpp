@@ -21,7 +21,7 @@ class Latencies {
  public:
   void add(Span took) { micros_.push_back(static_cast<std::uint32_t>(std::max<std::int64_t>(0, took.count() / 1000))); }
   size_t count() const { return micros_.size(); }
-  // {"count":…,"p50_ms":…,"p90_ms":…,"p99_ms":…,"max_ms":…}
+  // {"count":…,"p50_ms":…,"p90_ms":…,"p95_ms":…,"p99_ms":…,"max_ms":…}
   std::string json();
 
  private:

@@ -189,7 +189,10 @@ class Load:
     def ask(self, *words):
         self.process.stdin.write(" ".join(map(str, words)) + "\n")
         self.process.stdin.flush()
+        return self.hear(words[0])
+
+    def hear(self, during):
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the load generator ended during {words[0]}")
+            raise RuntimeError(f"the load generator ended during {during}")
         return json.loads(line)

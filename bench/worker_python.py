@@ -29,9 +29,9 @@ class Skipped(Exception):
     """A peer that cannot be had here; says why."""
 
 
-def python_with(peer):
+def python_with(peer, packages=None):
     """The interpreter of an environment that has the peer's packages; made once."""
-    folder = VENV / peer
+    packages, folder = packages or PACKAGES[peer], VENV / peer
     done, python = folder / "complete", folder / "bin/python"
     if done.exists():
         if done.read_text():
@@ -39,15 +39,15 @@ def python_with(peer):
         return python
     try:
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True, capture_output=True, text=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES[peer]],
+        subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages],
                        check=True, capture_output=True, text=True, timeout=INSTALL_S)
     except subprocess.TimeoutExpired:
-        why = f"pip did not finish installing {PACKAGES[peer][-1]} within {INSTALL_S} s"
+        why = f"pip did not finish installing {packages[-1]} within {INSTALL_S} s"
         done.write_text(why)  # it would take as long the next time
         raise Skipped(why)
     except subprocess.CalledProcessError as failed:
         lines = (failed.stderr or failed.stdout).strip().splitlines() or [f"exit code {failed.returncode}"]
-        raise Skipped(f"{PACKAGES[peer][-1]} cannot be installed: {lines[-1][:200]}")
+        raise Skipped(f"{packages[-1]} cannot be installed: {lines[-1][:200]}")
     done.write_text("")
     return python
 

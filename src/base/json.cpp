@@ -25,26 +25,28 @@ Result<value> parse_text(std::string_view text) {
   return parser.release();
 }
 
-namespace {
-
+// What needs no escape is copied at once: large answers are little else.
 void append_string(std::string& out, std::string_view text) {
+  auto plain = [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\'; };
   out += '"';
-  for (char c : text) {
-    switch (c) {
+  while (!text.empty()) {
+    auto end = static_cast<size_t>(std::ranges::find_if_not(text, plain) - text.begin());
+    out.append(text.substr(0, end));
+    if (end == text.size()) break;
+    switch (char c = text[end]) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
       case '\n': out += "\\n"; break;
       case '\r': out += "\\r"; break;
       case '\t': out += "\\t"; break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20)
-          out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-        else
-          out += c;
+      default: out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
     }
+    text.remove_prefix(end + 1);
   }
   out += '"';
 }
+
+namespace {
 
 // Boost's own serializer writes 0.5 as 5E-1, which is correct but hard to read.
 void append(std::string& out, const value& v) {

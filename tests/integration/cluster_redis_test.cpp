@@ -1,7 +1,6 @@
 // Three processes `weir cluster` that share a real Redis: what a crash of the master, an emptied Redis and a master that
 // was frozen leave of it.
 #include "cluster_house.hpp"
-#include "redis_server.hpp"
 
 namespace weir::test {
 namespace {
@@ -9,36 +8,12 @@ namespace {
 class ClusterRedis : public ClusterHouse {
  protected:
   void SetUp() override {
-    auto started = RedisServer::start(Secret("canary-password"));
-    if (!started) GTEST_SKIP() << started.error().message;
-    redis_ = *std::move(started);
+    if (std::string why = start_redis(); !why.empty()) GTEST_SKIP() << why;
     ClusterHouse::SetUp();
   }
   void start_three() {
-    for (const char* id : {"one", "two", "three"})
-      start(id, {"--redis-host", "127.0.0.1", "--redis-port", std::to_string(redis_->port()), "--redis-password",
-                 "canary-password"});
+    for (const char* id : {"one", "two", "three"}) start(id);
   }
-  std::string master() const {
-    for (const auto& [id, process] : processes_)
-      if (is_master(id)) return id;
-    return "";
-  }
-  // Each of these subscriptions is active, as this process says.
-  bool all_active(const std::string& id, const std::vector<std::string>& subscriptions) const {
-    return std::ranges::all_of(subscriptions, [&](const auto& each) { return !runs_at(id, each).empty(); });
-  }
-  // What `redis-cli` answers to these words.
-  std::string ask_redis(const std::string& words) const {
-    std::string path = folder_.path() + "/redis-said";
-    std::string command = fmt::format("redis-cli -p {} -a canary-password --no-auth-warning {} >{} 2>&1", redis_->port(), words, path);
-    if (std::system(command.c_str()) != 0) return "";
-    std::string said = text_in_file(path);
-    while (said.ends_with('\n')) said.pop_back();
-    return said;
-  }
-
-  std::unique_ptr<RedisServer> redis_;
 };
 
 TEST_F(ClusterRedis, EveryProcessShowsTheCluster_AndOutlivesItsMaster_AndItsRedis) {

@@ -133,7 +133,7 @@ asio::awaitable<void> Backend::Parts::give_back() {
 }
 
 json::object Backend::Parts::head() const {
-  json::object out = new_state();
+  json::object out;
   out["processId"] = id;
   out["slaveId"] = id;
   out["cluster"] = settings.cluster.str();
@@ -177,11 +177,16 @@ std::unique_ptr<Hearing> Backend::listen(std::string after, std::function<void(c
   return parts_->feed.listen(std::move(after), std::move(each), std::move(has_room));
 }
 
-Async<json::object> Backend::state() {
+Async<std::string> Backend::state_text() {
   Parts& p = *parts_;
-  json::object out = p.head();
-  if (p.term) co_return with_master_state(std::move(out), p.term->master(), p.term->roster(), p.id);
-  co_return co_await p.tables.with_state(std::move(out));
+  if (p.term) co_return master_state_text(p.head(), p.term->master(), p.term->roster(), p.id);
+  co_return co_await p.tables.state_text(p.head());
+}
+
+Async<json::object> Backend::state() {
+  CO_TRY(text, co_await state_text());
+  CO_TRY(read, json::parse_text(text));
+  co_return std::move(read.as_object());
 }
 
 Async<Nothing> Backend::regenerate(std::string reason) {

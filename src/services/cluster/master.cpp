@@ -28,6 +28,12 @@ struct Worker {
   LogLimit complaints{10s};
 };
 
+// A subscription on its way to its worker, which has to be told where its model is.
+struct Gift {
+  std::string worker, subscription;
+  std::uint64_t revision = 0;
+};
+
 }  // namespace
 
 struct Master::Parts {
@@ -36,8 +42,8 @@ struct Master::Parts {
   void spawn(asio::awaitable<void> work, std::string_view what);
   asio::awaitable<void> keep_time();
   asio::awaitable<void> converse(std::string url, std::uint64_t number);
-  bool still_there(const std::string& url, const std::string& subscription, std::uint64_t revision) const;
-  asio::awaitable<void> give(std::string url, std::string subscription, std::uint64_t revision);
+  bool still_there(const Gift& gift) const;
+  asio::awaitable<void> give(std::vector<Gift> gifts);
   void happened(const std::string& url, const LinkEvent& event);
   void perform(const std::string& url, const LinkAction& action);
   void hear(const std::string& url, const std::string& text);
@@ -259,12 +265,15 @@ void Master::Parts::carry_out(const placement::Plan& made) {
   for (const auto& each : made.drop) take(each.subscription, each.worker);
   for (const auto& each : made.fail) take(each.subscription, each.from);
   for (const auto& each : made.wait) take(each.subscription, each.from);
+  std::map<std::int64_t, std::vector<Gift>> gifts;  // by model
   auto place = [&](const auto& each) {
     if (each.from != each.worker) take(each.subscription, each.from);
-    spawn(give(each.worker, each.subscription, world.assignments.at(each.subscription).revision), "a subscription");
+    gifts[desired.at(each.subscription).model_id].push_back(
+        {each.worker, each.subscription, world.assignments.at(each.subscription).revision});
   };
   for (const auto& each : made.assign) place(each);
   for (const auto& each : made.move) place(each);
+  for (auto& [model, all] : gifts) spawn(give(std::move(all)), "subscriptions of one model");
   relieve_others(made);
 }
 
@@ -279,30 +288,38 @@ void Master::Parts::relieve_others(const placement::Plan& made) {
     }
 }
 
-bool Master::Parts::still_there(const std::string& url, const std::string& subscription, std::uint64_t revision) const {
-  auto assignment = world.assignments.find(subscription);
-  return !stopping && assignment != world.assignments.end() && assignment->second.worker == url &&
-         assignment->second.revision == revision;
+bool Master::Parts::still_there(const Gift& gift) const {
+  auto assignment = world.assignments.find(gift.subscription);
+  auto wanted = world.desired.find(gift.subscription);
+  return !stopping && assignment != world.assignments.end() && assignment->second.worker == gift.worker &&
+         assignment->second.revision == gift.revision && wanted != world.desired.end() &&
+         wanted->second.revision == gift.revision;
 }
 
-// The model's address is signed anew for each worker. Where it cannot be had, that is no fault of the worker's: it is
-// asked for again for as long as the subscription is this worker's.
-asio::awaitable<void> Master::Parts::give(std::string url, std::string subscription, std::uint64_t revision) {
-  for (int tries = 0; still_there(url, subscription, revision); ++tries) {
-    auto wanted = desired.find(subscription);
-    if (wanted == desired.end()) co_return;
-    DesiredSubscription what = wanted->second;
-    auto address = co_await ports.model_url(what);
-    if (!still_there(url, subscription, revision)) co_return;
+// The model's address is signed anew for each plan, once for all of its subscriptions: thousands that are placed at once
+// are one question to the control plane. Where it cannot be had, that is no fault of the workers': it is asked for again
+// for as long as the subscriptions are theirs.
+asio::awaitable<void> Master::Parts::give(std::vector<Gift> gifts) {
+  auto over = [this](const Gift& each) { return !still_there(each); };
+  for (int tries = 0;; ++tries) {
+    std::erase_if(gifts, over);
+    if (gifts.empty()) co_return;
+    DesiredSubscription one = desired.at(gifts.front().subscription);
+    auto address = co_await ports.model_url(one);
+    std::erase_if(gifts, over);
     if (address) {
-      workers.at(url).given.insert(subscription);
-      model_addresses[what.model_id] = redact_url(address->reveal());
-      send(url, subscribe(what, *std::move(address)));
+      model_addresses[one.model_id] = redact_url(address->reveal());
+      for (const Gift& each : gifts) {
+        workers.at(each.worker).given.insert(each.subscription);
+        send(each.worker, subscribe(desired.at(each.subscription), *address));
+      }
       co_return;
     }
     std::string why = fmt::format("Model URL expired or inaccessible: {}", address.error().message);
-    complain(url, "detector.no_model", fmt::format("{}: {}", subscription, why));
-    world.assignments.at(subscription).reason = std::move(why);
+    for (const Gift& each : gifts) {
+      complain(each.worker, "detector.no_model", fmt::format("{}: {}", each.subscription, why));
+      world.assignments.at(each.subscription).reason = why;
+    }
     Instant again = ports.clock.now() + kAskAgain.delay(tries, ports.draw());
     while (!stopping && ports.clock.now() < again) co_await ports.clock.wait(kPiece);
   }

@@ -42,6 +42,7 @@ class MasterTest : public ::testing::Test {
     master_.reset();
   }
   Async<Secret> address() {
+    ++asked_;
     co_await clock_.wait(20ms);
     if (!models_up_) co_return Error{Errc::unavailable, "away", "the control plane does not answer"};
     co_return Secret("http://plane/v1/models/7/file?signature=x");
@@ -82,9 +83,19 @@ class MasterTest : public ::testing::Test {
   std::vector<std::string> workers_ = {kA, kB};
   std::optional<Master> master_;
   bool running_ = false, over_ = false, may_act_ = true, models_up_ = true;
+  int asked_ = 0;  // for a model's address
   std::vector<std::string> detected_, told_;
   std::vector<std::int64_t> patched_;
 };
+
+TEST_F(MasterTest, ManyThatArePlacedAtOnce_AreOneQuestionForTheirModel) {
+  std::vector<std::string> all;
+  for (int n = 0; n < 150; ++n) all.push_back(fmt::format("d{};c", n));
+  start();
+  desire(all);
+  EXPECT_TRUE(within(20s, [&] { return all_active(150); }));
+  EXPECT_EQ(asked_, 1);
+}
 
 TEST_F(MasterTest, WhatIsDesired_IsSpreadOverTheWorkers_AndTakenBackWhenItIsNot) {
   start();

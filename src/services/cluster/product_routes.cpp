@@ -160,8 +160,8 @@ Reply image(ProductPorts on, Request& request) {
 }
 
 Reply state(ProductPorts on, Request&) {
-  CO_TRY(shown, co_await on.front.state());
-  co_return Response::json(std::move(shown));
+  CO_TRY(shown, co_await on.front.state_text());
+  co_return Response::text(std::move(shown), 200, "application/json");
 }
 
 }  // namespace

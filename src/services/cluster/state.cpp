@@ -5,13 +5,11 @@
 
 #include "weir/base/log.hpp"
 
-#include <boost/json/monotonic_resource.hpp>
+#include <unordered_map>
 
 namespace weir::cluster {
 
 namespace {
-
-namespace bj = boost::json;
 
 constexpr Duration kFresh = 1s;    // no older than this without another look
 constexpr Duration kUsable = 10s;  // what is older is not shown before it was read again
@@ -25,44 +23,75 @@ std::string_view word(placement::Status status) {
   return words[static_cast<size_t>(status)];
 }
 
-void put_text(json::object& into, std::string_view name, std::string_view text) {
-  if (text.empty()) into[name] = nullptr;
-  else into[name] = text;
+void put_member(std::string& out, std::string_view name, std::string_view text) {
+  json::append_string(out, name);
+  out += ':';
+  if (text.empty()) out += "null";
+  else json::append_string(out, text);
 }
 
-void put_subscription(json::object& all, std::string_view id, std::string_view worker, std::string_view status,
+void put_subscription(std::string& all, std::string_view id, std::string_view worker, std::string_view status,
                       std::string_view reason) {
-  json::object& one = all[id].emplace_object();
-  one.reserve(3);
-  put_text(one, "worker", worker);
-  one["status"] = status;
-  put_text(one, "reason", reason);
+  if (!all.empty()) all += ',';
+  json::append_string(all, id);
+  all += ":{";
+  put_member(all, "worker", worker);
+  all += ',';
+  put_member(all, "status", status);
+  all += ',';
+  put_member(all, "reason", reason);
+  all += '}';
 }
 
-void put_percent(json::object& into, std::string_view name, std::optional<double> value) {
-  if (value) into[name] = *value;
-  else into[name] = nullptr;
+json::value percent(std::optional<double> value) { return value ? json::value(*value) : json::value(nullptr); }
+
+// The object's text, with one more member, which is text already.
+std::string with_member(const json::object& object, std::string_view name, std::string_view value) {
+  std::string out = json::to_text(object);
+  out.reserve(out.size() + name.size() + value.size() + 4);
+  out.back() = ',';
+  json::append_string(out, name);
+  out += ':';
+  out += value;
+  out += '}';
+  return out;
 }
 
-void put_worker(json::array& all, const WorkerConnectionState& state, std::string_view url, std::string_view link,
-                int capacity) {
-  json::object& one = all.emplace_back(bj::object_kind).get_object();
-  one.reserve(13);
-  one["url"] = url;
-  one["processId"] = state.process;
-  one["online"] = state.online;
-  put_percent(one, "cpuUsage", state.cpu_percent);
-  put_percent(one, "memoryUsage", state.memory_percent);
-  put_percent(one, "gpuUsage", state.gpu_percent);
-  put_percent(one, "gpuMemoryUsage", state.gpu_memory_percent);
-  one["subscriptionCount"] = state.subscriptions.size();
-  json::array& subscriptions = one["subscriptions"].emplace_array();
-  subscriptions.reserve(state.subscriptions.size());
-  for (const std::string& each : state.subscriptions) subscriptions.emplace_back(each);
-  one["lastHeartbeat"] = to_iso(state.last_heartbeat);
-  one["connectedAt"] = to_iso(state.connected_at);
-  one["state"] = link;
-  one["capacity"] = capacity;
+// A worker as it is shown, and what it has.
+struct Shown {
+  std::string url = {};
+  std::vector<std::string_view> subscriptions = {};
+};
+
+std::string worker_text(const WorkerConnectionState& state, const Shown& shown, std::string_view link, int capacity) {
+  json::object one{{"url", shown.url},
+                   {"processId", state.process},
+                   {"online", state.online},
+                   {"cpuUsage", percent(state.cpu_percent)},
+                   {"memoryUsage", percent(state.memory_percent)},
+                   {"gpuUsage", percent(state.gpu_percent)},
+                   {"gpuMemoryUsage", percent(state.gpu_memory_percent)},
+                   {"subscriptionCount", shown.subscriptions.size()},
+                   {"lastHeartbeat", to_iso(state.last_heartbeat)},
+                   {"connectedAt", to_iso(state.connected_at)},
+                   {"state", link},
+                   {"capacity", capacity}};
+  std::string list = "[";
+  for (std::string_view each : shown.subscriptions) {
+    if (list.size() > 1) list += ',';
+    json::append_string(list, each);
+  }
+  return with_member(one, "subscriptions", list + "]");
+}
+
+std::string whole(json::object head, std::string_view workers, std::string_view subscriptions) {
+  std::string text = with_member(head, "workers", workers);
+  text.reserve(text.size() + subscriptions.size() + 32);
+  text.back() = ',';
+  text += "\"subscriptions\":{";
+  text += subscriptions;
+  text += "}}";
+  return text;
 }
 
 json::array parsed(const SharedTable& table) {
@@ -74,31 +103,28 @@ json::array parsed(const SharedTable& table) {
 
 }  // namespace
 
-json::object new_state() { return json::object(bj::make_shared_resource<bj::monotonic_resource>()); }
-
-json::object with_master_state(json::object out, const Master& master, const Roster& roster, const std::string& process) {
+std::string master_state_text(json::object head, const Master& master, const Roster& roster, const std::string& process) {
   const placement::World& world = master.world();
-  std::map<std::string, std::string> shown;
-  for (const auto& [url, worker] : world.workers) shown.emplace(url, redact_url(url));
-  out["totalWorkers"] = world.workers.size();
-  json::array& workers = out["workers"].emplace_array();
-  workers.reserve(world.workers.size());
-  auto has = subscriptions_by_worker(world);
+  std::unordered_map<std::string_view, Shown> shown;
+  for (const auto& [url, worker] : world.workers) shown[url].url = redact_url(url);
+  std::string placed;
+  for (const auto& [id, each] : world.assignments) {
+    Shown* has = each.worker.empty() ? nullptr : &shown.at(each.worker);
+    if (has != nullptr) has->subscriptions.push_back(id);
+    put_subscription(placed, id, has == nullptr ? "" : has->url, word(each.status), each.reason);
+  }
+  std::string workers;
   for (const auto& [url, worker] : world.workers)
-    put_worker(workers, connection_state(master, url, process, std::move(has[url])), shown.at(url),
-               word(master.state_of(url)), worker.capacity);
-  json::array& slaves = out["slaves"].emplace_array();
+    workers += (workers.empty() ? "[" : ",") + worker_text(connection_state(master, url, process, {}), shown.at(url),
+                                                           word(master.state_of(url)), worker.capacity);
+  head["totalWorkers"] = world.workers.size();
+  json::array& slaves = head["slaves"].emplace_array();
   for (const SlaveState& each : roster.slaves())
     if (auto record = json::parse_text(write_record(each))) slaves.push_back(*std::move(record));
-  out["totalSlaves"] = slaves.size();
-  json::object& assignments = out["assignments"].emplace_object();
+  head["totalSlaves"] = slaves.size();
+  json::object& assignments = head["assignments"].emplace_object();
   for (const auto& [worker, slave] : roster.routes()) assignments[worker] = slave;
-  json::object& placed = out["subscriptions"].emplace_object();
-  placed.reserve(world.assignments.size());
-  for (const auto& [id, each] : world.assignments)
-    put_subscription(placed, id, each.worker.empty() ? std::string_view() : shown.at(each.worker), word(each.status),
-                     each.reason);
-  return out;
+  return whole(std::move(head), workers.empty() ? "[]" : workers + "]", placed);
 }
 
 // ---- from the tables ----
@@ -120,7 +146,9 @@ Async<Nothing> TableView::read() {
   CO_TRY(actual, co_await on_.table(ClusterTable::actual));
   CO_TRY(slaves, co_await on_.table(ClusterTable::slaves));
   CO_TRY(assignments, co_await on_.table(ClusterTable::assignments));
-  workers_ = parsed(connections);
+  json::array workers = parsed(connections);
+  workers_ = json::to_text(workers);
+  workers_count_ = workers.size();
   slaves_ = parsed(slaves);
   assignments_ = std::move(assignments);
   keep(std::move(actual));
@@ -141,26 +169,25 @@ Async<Nothing> TableView::fresh(Duration usable) {
   co_return ok();
 }
 
-Async<json::object> TableView::with_state(json::object out) {
+Async<std::string> TableView::state_text(json::object head) {
   Status read = co_await fresh(kUsable);
   if (!read) {
     log::warn("cluster.state_unread", "the cluster's tables cannot be read; its state is shown empty")
         .with(kTopic, kClusterTopic).with("error", read.error().message);
     rows_.clear();
-    workers_.clear();
+    workers_ = "[]";
+    workers_count_ = 0;
     slaves_.clear();
     assignments_.clear();
   }
-  out["totalWorkers"] = workers_.size();
-  out["workers"] = workers_;
-  out["slaves"] = slaves_;
-  out["totalSlaves"] = slaves_.size();
-  json::object& assignments = out["assignments"].emplace_object();
+  head["totalWorkers"] = workers_count_;
+  head["slaves"] = slaves_;
+  head["totalSlaves"] = slaves_.size();
+  json::object& assignments = head["assignments"].emplace_object();
   for (const auto& [worker, slave] : assignments_) assignments[worker] = slave;
-  json::object& placed = out["subscriptions"].emplace_object();
-  placed.reserve(rows_.size());
+  std::string placed;
   for (const auto& [id, row] : rows_) put_subscription(placed, id, row.worker, row.status, row.reason);
-  co_return std::move(out);
+  co_return whole(std::move(head), workers_, placed);
 }
 
 Async<std::vector<std::string>> TableView::workers_of(std::string camera) {

@@ -1,8 +1,8 @@
 // State: what people and programs read of a cluster at one of its processes: at the master from what it knows, at any
 // other process from the tables.
 //
-// A large cluster's state is some megabytes of JSON, so it is built in one piece of memory, and what was read of the
-// tables is kept for a moment. Loop thread only.
+// A large cluster's state is some megabytes of JSON, so its long lists are written as text at once, and what was read of
+// the tables is kept for a moment. Loop thread only.
 #pragma once
 
 #include "crew.hpp"
@@ -12,10 +12,8 @@
 
 namespace weir::cluster {
 
-// `out` with the members workers, totalWorkers, slaves, totalSlaves, assignments and subscriptions.
-json::object with_master_state(json::object out, const Master& master, const Roster& roster, const std::string& process);
-// An object whose memory is one piece.
-json::object new_state();
+// `head` with the members workers, totalWorkers, slaves, totalSlaves, assignments and subscriptions, as text.
+std::string master_state_text(json::object head, const Master& master, const Roster& roster, const std::string& process);
 
 // The tables as a process that is not the master reads them.
 class TableView {
@@ -23,7 +21,7 @@ class TableView {
   TableView(Coordination& on, Clock& clock, Crew& crew) : on_(on), clock_(clock), crew_(crew) {}
 
   // The same members as the master's. Where nothing could be read, empty lists; the reason is logged.
-  Async<json::object> with_state(json::object out);
+  Async<std::string> state_text(json::object head);
   // The workers, by their addresses without credentials, that have a subscription of this camera.
   Async<std::vector<std::string>> workers_of(std::string camera);
 
@@ -41,7 +39,9 @@ class TableView {
   Clock& clock_;
   Crew& crew_;
   std::map<std::string, Row> rows_;                 // by subscription
-  json::array workers_, slaves_;
+  std::string workers_ = "[]";                      // the member's text
+  size_t workers_count_ = 0;
+  json::array slaves_;
   SharedTable assignments_;
   std::optional<Instant> read_at_;
   bool reading_ = false;

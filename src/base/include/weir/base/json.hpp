@@ -45,6 +45,8 @@ struct Problem {
 // Parses text as JSON: bounded depth, valid UTF-8, nothing after the value.
 Result<value> parse_text(std::string_view text);
 std::string to_text(const value& v);
+// Appends the text in quotes, as `to_text` writes it: for answers of megabytes that are written without making values.
+void append_string(std::string& out, std::string_view text);
 // The 400 that lists all problems: names the first in its message and all in details.fields.
 Error problems_error(const std::vector<Problem>& problems);
 

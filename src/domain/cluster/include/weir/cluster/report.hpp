@@ -2,7 +2,7 @@
 //
 // The master knows of each worker which subscriptions it gave to it (`given`: all that are assigned to it are among
 // them). A report confirms those that run as wanted and misses the others, except the youngest: a worker needs a moment
-// until it reports what it was just given. The model's URL is not compared, because it is signed anew for each worker.
+// until it reports what it was just given. The model's URL is not compared, because it is signed anew for each plan.
 // Whatever runs that should not is to be unsubscribed; what this master never gave to the worker is named besides, so
 // that a worker which reports what it likes can be marked. What nobody has and somebody wants is left alone: the next
 // plan adopts it. Pure functions; any thread.

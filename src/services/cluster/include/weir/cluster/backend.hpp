@@ -55,6 +55,7 @@ class Backend final : public Front {
   std::unique_ptr<Hearing> listen(std::string after, std::function<void(const Notice&)> each,
                                   std::function<bool()> has_room = {}) override;
   Async<boost::json::object> state() override;
+  Async<std::string> state_text() override;
   Async<Nothing> regenerate(std::string reason) override;
   Async<Nothing> set_session(std::string display, std::optional<std::int64_t> session) override;
   Async<Nothing> answer_patch(PatchSessionResult result) override;

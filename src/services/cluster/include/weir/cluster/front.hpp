@@ -58,6 +58,11 @@ class Front {
   // What this process knows of the whole cluster: processId, isMaster, slaveId, totalWorkers, totalSlaves, workers,
   // slaves, assignments, and Weir's own fields beside them. Where that cannot be read, what is certain, and empty lists.
   virtual Async<json::object> state() = 0;
+  // The same as JSON text, for whoever sends it on: a large cluster's state is some megabytes.
+  virtual Async<std::string> state_text() {
+    CO_TRY(shown, co_await state());
+    co_return json::to_text(std::move(shown));
+  }
   // The rows have changed, or somebody wants the load looked at anew: the master makes everything new from the rows.
   virtual Async<Nothing> regenerate(std::string reason) = 0;
   // Tells every worker which session a display has; nothing: none any more.

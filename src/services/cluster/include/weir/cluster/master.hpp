@@ -33,7 +33,7 @@ struct MasterSettings {
 
 struct MasterPorts {
   DetectorLink& link;
-  // An address from which this worker can fetch the model for a while.
+  // An address from which workers can fetch the model for a while.
   std::function<Async<Secret>(const DesiredSubscription& wanted)> model_url;
   Clock& clock;
   std::function<double()> draw;  // uniform in [0, 1)
