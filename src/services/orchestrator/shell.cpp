@@ -326,18 +326,25 @@ asio::awaitable<void> Shell::extend_child(StreamId id, Role role, std::string in
     log::debug("stream.not_extended", told.error().message).with("streamId", id).with("instanceId", instance);
 }
 
-// The last event and the last word about the session have to come under its lease.
+// The last event and the last word about the session have to come under its lease. Where the lease was lost meanwhile, it
+// may be this process's again, for another session: that one is not given up.
 asio::awaitable<void> Shell::release(StreamId id) {
-  Stream& stream = streams.at(id);
+  auto releasing = [&] {
+    auto at = streams.find(id);
+    return at != streams.end() && at->second.state.lease.holding == stream::Holding::releasing;
+  };
   if (desk.version(subject(id)).n != 0) {
+    Stream& stream = streams.at(id);
     if (stream.state.session()) announce(stream, last_publication(stream.state, origin_of(stream)));
-    while (stream.saying) co_await ports.clock.wait(kSaidLook);
-    StreamTold last = word_of(stream);
+    while (releasing() && streams.at(id).saying) co_await ports.clock.wait(kSaidLook);
+    if (!releasing()) co_return;
+    StreamTold last = word_of(streams.at(id));
     last.view["state"] = "idle";
     (void)co_await ports.plane.tell(std::move(last));
   }
-  stream.told.reset();
-  stream.unsaid.clear();
+  if (!releasing()) co_return;
+  streams.at(id).told.reset();
+  streams.at(id).unsaid.clear();
   desk.release(subject(id));
 }
 
