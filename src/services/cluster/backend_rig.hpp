@@ -94,7 +94,6 @@ class BackendTest : public ::testing::Test {
     spawn(io_.get_executor(), tick(), "the store's time and the workers' reports");
   }
   ~BackendTest() override {
-    for (auto& [id, plane] : planes_) plane->reads = true;
     for (auto& [id, one] : backends_) stop(id);
     bus_.over = over_ = true;
     pass(3s);
