@@ -131,8 +131,13 @@ class ClusterWorld::Plane final : public ClusterPlane {
     });
   }
   Async<Secret> token() override { co_return Secret("token"); }
+  // The world changes the rows itself.
+  Async<Nothing> subscribe(SubscriptionRecord) override { co_return refused(); }
+  Async<bool> unsubscribe(SubscriptionId) override { co_return refused(); }
+  Async<std::vector<SubscriptionId>> subscriptions_of(CameraId) override { co_return refused(); }
 
  private:
+  static Error refused() { return {Errc::unavailable, "not_here", "no product subscribes in this world"}; }
   ClusterWorld* const world_;
   ClusterHost& host_;
   const ClusterProcessPtr p_;
@@ -239,7 +244,7 @@ void ClusterWorld::listen(Product& product) {
   product.at = host.process;
   think(host.process, [this, &product, p = host.process] {
     auto each = [this, &product, number = p->number](const cluster::Notice& notice) { hear(product, number, notice); };
-    if (product.at == p) product.hearing = p->mind->backend->listen(product.place, each);
+    if (product.at == p) product.hearing = p->mind->backend->listen(product.place, each, [] { return true; });
   });
 }
 

@@ -55,6 +55,9 @@ class Detectors::Link final : public DetectorLink {
       world_.dial(host_, p_, worker, done);
     });
   }
+  Async<WorkerPicture> picture(std::string, std::string) override {
+    co_return Error{Errc::not_found, "no_picture", "this world has no pictures"};
+  }
 
  private:
   Detectors& world_;

@@ -143,7 +143,11 @@ TEST_F(StreamRoutes, AnAnswer_IsWhatItsHolderTold_AndMemoryIsForOrchestratorsAlo
 
   record.holder = {};
   seen = body_of(ask(Method::get, "/v1/streams/live", "", token(Role::admin)));
-  EXPECT_EQ(seen.at("state").as_string(), "idle") << "nobody holds it, so nothing of it runs";
+  EXPECT_EQ(seen.at("state").as_string(), "unattended") << "its holder fell silent";
+  EXPECT_FALSE(seen.contains("worker")) << "what it said of its worker is true no more";
+  record.view["state"] = "idle";
+  seen = body_of(ask(Method::get, "/v1/streams/live", "", token(Role::admin)));
+  EXPECT_EQ(seen.at("state").as_string(), "idle") << "as its last holder said before it released the lease";
   record.view["stopped_by_operator"] = true;
   seen = body_of(ask(Method::get, "/v1/streams/live", "", token(Role::admin)));
   EXPECT_EQ(seen.at("state").as_string(), "stopped");
