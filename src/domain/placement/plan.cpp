@@ -50,6 +50,13 @@ class Planner {
   Planner(const World& world, Instant now, const Policy& policy)
       : world_(world), now_(now), policy_(policy), online_(workers_online(world)), seats_(world, now) {}
 
+  Plan adopt_alone() {
+    keep_what_may_stay();
+    plan_ = {};
+    if (!unplaced_.empty()) adopt();
+    return std::move(plan_);
+  }
+
   Plan make() {
     keep_what_may_stay();
     std::ranges::stable_sort(unplaced_, {}, &Unplaced::turn);
@@ -169,5 +176,6 @@ class Planner {
 }  // namespace
 
 Plan plan(const World& world, Instant now, const Policy& policy) { return Planner(world, now, policy).make(); }
+Plan adopt(const World& world, Instant now, const Policy& policy) { return Planner(world, now, policy).adopt_alone(); }
 
 }  // namespace weir::placement

@@ -234,12 +234,13 @@ bool Master::Parts::settled() const {
 }
 
 void Master::Parts::plan() {
-  if (!settled()) return;
-  plan_wanted = false;
+  bool all_known = settled();
+  if (all_known) plan_wanted = false;
   if (!voice.may_act()) return;
-  placement::Plan made = placement::plan(world, ports.clock.now(), settings.placement);
+  Instant now = ports.clock.now();
+  placement::Plan made = (all_known ? placement::plan : placement::adopt)(world, now, settings.placement);
   if (made.empty()) return;
-  placement::apply(world, made, ports.clock.now());
+  placement::apply(world, made, now);
   carry_out(made);
   voice.changed();
 }

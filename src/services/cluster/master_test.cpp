@@ -190,6 +190,18 @@ TEST_F(MasterTest, AWorkerThatAcceptsAndNeverReportsIt_LosesItToAnother) {
   EXPECT_TRUE(within(60s, [&] { return worker(kB).runs.size() == 2 && all_active(2); }));
 }
 
+TEST_F(MasterTest, WhatAWorkerRuns_IsItsOwnAtOnce_AlsoWhereAnotherWorkerDoesNotAnswer) {
+  worker(kA).runs = {"d1;c1"};
+  worker(kB).up = false;
+  start();
+  desire({"d1;c1", "d2;c2"});
+  ASSERT_TRUE(within(1s, [&] { return master_->world().assignments.contains("d1;c1"); }));
+  worker(kA).say(result("d1;c1"));
+  EXPECT_TRUE(within(500ms, [&] { return detected_.size() == 1; })) << "nobody misses what it sees";
+  EXPECT_FALSE(master_->world().assignments.contains("d2;c2")) << "the other worker may run it";
+  EXPECT_TRUE(within(10s, [&] { return all_active(2); }));
+}
+
 TEST_F(MasterTest, AfterItsRightHasPassed_NoWorkerIsDialled) {
   start();
   desire({"d1;c1"});

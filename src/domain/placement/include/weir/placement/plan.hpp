@@ -69,6 +69,10 @@ struct Plan {
 
 Plan plan(const World& world, Instant now, const Policy& policy);
 
+// Only what online workers report and nobody has: they keep it. For a master that does not know yet what all workers run,
+// and must neither give anything twice nor let what runs go unheard meanwhile.
+Plan adopt(const World& world, Instant now, const Policy& policy);
+
 // Records the plan in the world's assignments, as it is carried out.
 void apply(World& world, const Plan& plan, Instant now);
 
