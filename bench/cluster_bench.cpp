@@ -2,16 +2,15 @@
 //
 //   cluster_bench [--json]
 //
-// Placement: 10,000 subscriptions on 200 workers from nothing, and the next plan after ten changes. Desired state: made
-// anew from the rows of 300 displays. Master: what 200 workers with 100 subscriptions each cost it in two seconds, in
+// Placement: 10,000 subscriptions on 200 workers from nothing, and the next plan after ten changes. Master: what 200 workers with 100 subscriptions each cost it in two seconds, in
 // which every worker reports its state once and every connection's record is written; and what one detection costs on
 // its way from a worker to Redis. Each figure is the median of many runs, in milliseconds of processor time.
 #include "weir/base/json.hpp"
 #include "weir/cluster/announcement.hpp"
-#include "weir/cluster/desired.hpp"
 #include "weir/cluster/link.hpp"
 #include "weir/cluster/records.hpp"
 #include "weir/cluster/report.hpp"
+#include "weir/cluster/subscription.hpp"
 #include "weir/placement/plan.hpp"
 
 #include <algorithm>
@@ -99,24 +98,6 @@ json::object placement_costs() {
           {"placement_unchanged_ms", unchanged}};
 }
 
-json::object desired_costs() {
-  std::vector<cluster::DisplayRow> displays;
-  std::vector<cluster::CameraRow> cameras;
-  std::vector<cluster::PlaylistRow> playlists{{.id = "playlist", .model = 1}};
-  std::vector<cluster::ModelRow> models{{.id = 1, .name = "vehicles"}};
-  for (int n = 0; n < 300; ++n) {
-    std::string camera = fmt::format("camera-{:05}", n);
-    displays.push_back({.id = fmt::format("display-{:05}", n), .camera = camera, .playlist = "playlist"});
-    cameras.push_back({.id = camera, .by_cluster = true, .rtsp_url = Secret("rtsp://u:p@camera.example/stream")});
-  }
-  size_t made = 0;
-  double took = median_ms([] {}, [&] {
-    cluster::Desired desired = cluster::desire({displays, cameras, playlists, models, {}});
-    for (const auto& [id, each] : desired.subscriptions) made += each.revision() != 0 ? 1 : 0;
-  });
-  return {{"desired_displays", made / kRuns}, {"desired_ms", took}};
-}
-
 // A master with workers that run what it gave to them.
 struct Master {
   static constexpr int kEach = 100;
@@ -193,8 +174,7 @@ int run(const std::vector<std::string_view>& words) {
   bool as_json = words.size() == 1 && words[0] == "--json";
   if (!words.empty() && !as_json) return std::fprintf(stderr, "usage: cluster_bench [--json]\n"), 2;
   json::object measures = placement_costs();
-  for (const json::object& more : {desired_costs(), master_costs()})
-    for (const auto& [name, value] : more) measures[name] = value;
+  for (const auto& [name, value] : master_costs()) measures[name] = value;
   if (as_json) std::puts(json::to_text(measures).c_str());
   else
     for (const auto& [name, value] : measures)

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import urllib.request
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -144,7 +145,7 @@ class Postgres:
 
 class ControlPlane:
     def __init__(self, build, folder, database, *more):
-        self.secret = folder / "auth.secret"
+        self.secret, self.token = folder / "auth.secret", ""
         self.log = open(folder / "weir.log", "ab")
         self.words = [build / "src/apps/weir", "control-plane", "--db", database, "--listen", "127.0.0.1:0",
                       "--auth-secret-file", self.secret, "--state-dir", folder, *more]
@@ -157,6 +158,18 @@ class ControlPlane:
             raise RuntimeError(f"the control plane did not start: {said[-2000:]}")
         self.pid, self.port = self.process.pid, int(line.rsplit(":", 1)[1])
         return self
+
+    def answer_ms(self, target):
+        """How long the answer to GET takes, asked as an administrator over a connection of its own."""
+        if not self.token:
+            words = [self.words[0], "token", "--role", "admin", "--sub", "bench", "--auth-secret-file", self.secret]
+            self.token = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{target}",
+                                       headers={"Authorization": f"Bearer {self.token}"})
+        begun = time.perf_counter()
+        with urllib.request.urlopen(asked, timeout=10) as answer:
+            answer.read()
+        return 1000 * (time.perf_counter() - begun)
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)

@@ -111,6 +111,16 @@ TEST_F(CameraCommands, CameraExport_IsImportedUnchanged_AndShowsCredentialsOnReq
   expect_complaint(run("camera import wide.csv"), 1, "\"max_fps\" goes by YAML");
 }
 
+TEST_F(CameraCommands, AMistypedTenant_IsNamed_AndNothingIsAdded) {
+  done("tenant add t-01");
+  done("site add site-A --tenant t-01");
+  expect_complaint(run("camera add --tenant t-0l --site site-A --id lost rtsp://127.0.0.1/x"), 1,
+                   "there is no tenant t-0l: --create adds it, or: weir tenant add t-0l");
+  expect_complaint(run("camera add --create --tenant t-0l --site site-A --id lost rtsp://127.0.0.1/x"), 1,
+                   "site site-A belongs to tenant t-01, not to t-0l");
+  expect_complaint(run("tenant remove t-0l"), 1, "there is no such tenant");
+}
+
 TEST_F(CameraCommands, EveryFieldInTheManual_IsImported) {
   std::string page = file_text(WEIR_SOURCE_DIR "/docs/zones.md");
   size_t begin = page.find("```yaml\n"), end = page.find("\n```", begin);

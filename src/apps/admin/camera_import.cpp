@@ -1,5 +1,6 @@
 #include "camera_import.hpp"
 
+#include "common/print.hpp"
 #include "warnings.hpp"
 
 #include "weir/camera/config.hpp"
@@ -17,9 +18,26 @@ std::string text_field(const json::object& object, std::string_view name) {
   return v != nullptr && v->is_string() ? std::string(v->get_string()) : std::string();
 }
 
+bool is_missing(Api& api, const std::string& target) {
+  auto found = api.get(target);
+  return !found && found.error().code == Errc::not_found;
+}
+
+// An error where the site is another tenant's: nothing that is added makes the two fit.
+Status check_owner(Api& api, const std::string& tenant, const std::string& site) {
+  auto known = api.get(route("/v1/sites", site));
+  std::string owner = known ? cell(*known, "tenant_id") : tenant;
+  if (owner == tenant) return ok();
+  return Error{Errc::conflict, "site_of_another_tenant",
+               fmt::format("site {} belongs to tenant {}, not to {}", site, owner, tenant)};
+}
+
 // Names the tenant or site that is missing, and the command that adds it.
-Error explained(Error why, const json::object& camera) {
+Error explained(Api& api, Error why, const json::object& camera) {
   std::string tenant = text_field(camera, "tenant_id"), site = text_field(camera, "site_id");
+  if (why.reason != "site_not_found" && why.reason != "tenant_not_found") return why;
+  if (is_missing(api, route("/v1/tenants", tenant))) why.reason = "tenant_not_found";
+  else if (Status fits = check_owner(api, tenant, site); !fits) return fits.error();
   if (why.reason == "site_not_found")
     why.message = fmt::format("tenant {1} has no site {0}: --create adds it, or: weir site add {0} --tenant {1}", site, tenant);
   if (why.reason == "tenant_not_found")
@@ -35,6 +53,7 @@ Status ensure(Api& api, const std::string& target, const json::object& body) {
 
 Status ensure_place(Api& api, const json::object& camera) {
   std::string tenant = text_field(camera, "tenant_id"), site = text_field(camera, "site_id");
+  TRY(fits, check_owner(api, tenant, site));
   TRY(tenant_there, ensure(api, "/v1/tenants", {{"tenant_id", tenant}}));
   return ensure(api, "/v1/sites", {{"site_id", site}, {"tenant_id", tenant}});
 }
@@ -117,7 +136,7 @@ Result<json::value> add_camera(Api& api, const json::object& camera, bool create
     TRY(there, ensure_place(api, camera));
   }
   auto added = api.send(net::Method::post, "/v1/cameras", camera);
-  if (!added) return explained(added.error(), camera);
+  if (!added) return explained(api, added.error(), camera);
   return added;
 }
 

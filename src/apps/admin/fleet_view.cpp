@@ -74,8 +74,9 @@ std::string why_pending(const json::value& camera, const json::array& runners) {
     ++take;
     room += room_of(runner) > 0 ? 1 : 0;
     if (std::string why = text(heartbeat_of(runner), "why_not_acquiring"); room_of(runner) > 0 && !why.empty()) {
-      ++unwilling;
-      reason = fmt::format("{}: {}", text(runner, "runner_id"), why);
+      constexpr int kNamed = 3;
+      if (++unwilling <= kNamed) reason += fmt::format("{}{}: {}", reason.empty() ? "" : "; ", text(runner, "runner_id"), why);
+      else if (unwilling == kNamed + 1) reason += "; …";
     }
     capacity += number(runner, "capacity_streams");
     if (full.empty()) full = text(runner, "runner_id");
