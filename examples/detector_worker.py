@@ -59,7 +59,7 @@ class Camera:
         file = self.models / f"{self.wanted['modelId']}-{self.wanted['modelName'].replace('/', '_')}"
         if self.wanted.get("modelUrl") and not file.exists():
             def fetch():
-                fresh = file.with_suffix(".new")
+                fresh = file.with_suffix(f".{id(self)}.new")  # two cameras may want one model at once
                 urllib.request.urlretrieve(self.wanted["modelUrl"], fresh)
                 fresh.rename(file)
             await asyncio.get_running_loop().run_in_executor(None, fetch)

@@ -2,6 +2,10 @@
 // was frozen leave of it.
 #include "cluster_house.hpp"
 
+#include "weir/base/clock.hpp"
+
+#include <cstdio>
+
 namespace weir::test {
 namespace {
 
@@ -43,6 +47,7 @@ TEST_F(ClusterRedis, EveryProcessShowsTheCluster_AndOutlivesItsMaster_AndItsRedi
   EXPECT_TRUE(eventually(10s, [&] { return ask_redis("xlen worker:detections") > std::string("0"); })) << report();
 
   // The master is killed: another one has everything running again.
+  Instant killed = boot_now();
   processes_[first]->signal(SIGKILL);
   processes_[first]->wait();
   processes_.erase(first);
@@ -50,6 +55,8 @@ TEST_F(ClusterRedis, EveryProcessShowsTheCluster_AndOutlivesItsMaster_AndItsRedi
     std::string next = master();
     return !next.empty() && all_active(next, both);
   })) << report();
+  std::printf("NOTE: a detector cluster was without a master that knew its workers for %.1f s\n",
+              seconds(boot_now() - killed));
   EXPECT_TRUE(eventually(5s, [&] { return std::stoll(ask_redis("get master-election:epoch")) > std::stoll(epoch); }));
 
   for (const char* key : {"worker:connections", "worker:desired_subscriptions", "worker:actual_subscriptions"})

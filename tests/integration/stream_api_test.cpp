@@ -158,6 +158,7 @@ TEST_P(StreamApi, Wishes_Words_AndOrders_MeetInOneRecord) {
   EXPECT_EQ(told.at("payload").at("runner_id").as_string(), "orch-1");
   EXPECT_EQ(talk().del("/v1/streams/live").code(), "stream_not_empty");
 
+  ASSERT_EQ(tell(version, "idle").status, 200) << "the last word of a holder";
   lease("release", {{"stream_id", "live"}, {"version", version}});
   EXPECT_EQ(talk().get("/v1/streams/live").field("state"), "idle") << "nobody holds it";
   EXPECT_EQ(talk().del("/v1/streams/live").status, 200);

@@ -26,7 +26,7 @@ TEST(ServiceView, AStreamThatDoesNotRunAsWished_IsNamed) {
   EXPECT_EQ(view.streams, 2);
   EXPECT_EQ(view.held, 1);
   EXPECT_EQ(troubles_text(view),
-            "1 published stream has a problem, left: its orchestrator fell silent, and no other one serves it yet; ");
+            "1 published stream has a problem, left: nobody serves it: its orchestrator fell silent or lost its lease; ");
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ json::value without_stream_key(json::value stream) {
 std::string stream_problem(const json::value& stream) {
   if (!stream.is_object()) return "";
   const json::object& said = stream.get_object();
-  if (text_in(said, "state") == "unattended") return "its orchestrator fell silent, and no other one serves it yet";
+  if (text_in(said, "state") == "unattended") return "nobody serves it: its orchestrator fell silent or lost its lease";
   const json::value* holder = said.if_contains("holder");
   if (holder == nullptr || holder->is_null()) return "";  // what went wrong before is over
   for (const char* why : {"degraded", "settings_problem"})

@@ -56,7 +56,7 @@ TEST(StreamWishes, AProblem_IsTheGravestOfAHeldStream) {
   stream["holder"] = nullptr;
   EXPECT_EQ(stream_problem(stream), "");
   stream["state"] = "unattended";
-  EXPECT_EQ(stream_problem(stream), "its orchestrator fell silent, and no other one serves it yet");
+  EXPECT_EQ(stream_problem(stream), "nobody serves it: its orchestrator fell silent or lost its lease");
 }
 
 }  // namespace
