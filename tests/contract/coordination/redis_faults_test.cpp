@@ -81,7 +81,7 @@ TEST_F(RedisFaults, QuestionsBeyondTheBound_FailAtOnce) {
   for (int n = 0; n < 25; ++n)
     begin<SharedTable>(house.io, small->table(ClusterTable::actual), [&](const Result<SharedTable>& answer) {
       ++ended;
-      if (!answer && answer.error().message.find("more questions wait") != std::string::npos) ++refused;
+      if (!answer && answer.error().message.find("requests to Redis wait already") != std::string::npos) ++refused;
     });
   EXPECT_TRUE(house.until([&] { return refused == 15; }));
   EXPECT_TRUE(house.until([&] { return ended == 25; })) << "the others end as well, when their time is up";
