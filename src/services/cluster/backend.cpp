@@ -19,6 +19,8 @@ namespace {
 constexpr Duration kReleaseWithin = 3s;
 constexpr Duration kAgain = 1s;            // after a feed that ended
 constexpr Duration kIdle = 60s;
+constexpr size_t kLargeState = 256 << 10;  // some thousand subscriptions, whose text takes milliseconds to make
+constexpr Duration kShownFor = 300ms;
 constexpr Duration kPassOnApart = 300ms;   // two announcements to the master that rows have changed
 // What a change of rows is announced by: one feed each, because a pattern knows no "or".
 constexpr std::string_view kChanges[] = {"*.created.#", "*.updated.#", "*.deleted.#"};
@@ -54,6 +56,8 @@ struct Backend::Parts {
   Alarm change_heard;
   std::string change;  // the announced one that the master has not been told of
   std::unique_ptr<Term> term;
+  std::string shown;  // the state, where it is large: made anew when this time has passed
+  Instant shown_until{};
   bool term_runs = false, over = false;
 };
 
@@ -81,6 +85,7 @@ asio::awaitable<void> Backend::Parts::serve_term() {
   term = std::make_unique<Term>(Term::Process{io, ports, metrics, settings, lease, feed, [this] { return may_act(); }});
   co_await term->run();
   term.reset();
+  shown_until = {};
   term_runs = false;
   look_at_lease();
 }
@@ -179,8 +184,15 @@ std::unique_ptr<Hearing> Backend::listen(std::string after, std::function<void(c
 
 Async<std::string> Backend::state_text() {
   Parts& p = *parts_;
-  if (p.term) co_return master_state_text(p.head(), p.term->master(), p.term->roster(), p.id);
-  co_return co_await p.tables.state_text(p.head());
+  if (!p.term) co_return co_await p.tables.state_text(p.head());
+  Instant now = p.ports.clock.now();
+  if (now < p.shown_until) co_return p.shown;
+  std::string text = master_state_text(p.head(), p.term->master(), p.term->roster(), p.id);
+  if (text.size() > kLargeState) {
+    p.shown = text;
+    p.shown_until = now + kShownFor;
+  }
+  co_return std::move(text);
 }
 
 Async<json::object> Backend::state() {
