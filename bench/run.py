@@ -19,6 +19,7 @@ import traceback
 sys.dont_write_bytecode = True  # the checkout stays as it was
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as Weir's own worker does
 
+import cameras  # noqa: E402
 import cluster  # noqa: E402
 import egress  # noqa: E402
 import events  # noqa: E402
@@ -30,7 +31,7 @@ import worker  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BENCHMARKS = {"leases": leases, "events": events, "worker": worker, "failover": failover, "egress": egress,
-              "hooks": hooks, "cluster": cluster}
+              "hooks": hooks, "cluster": cluster, "cameras": cameras}
 
 
 def run(benchmark, only, build, quick, results):
