@@ -40,10 +40,11 @@ Stores::Stores(Kind kind) {
       unavailable = server.error().message;
       return;
     }
-    auto url = (*server)->new_database();
-    EXPECT_TRUE(url) << (url ? "" : url.error().message);
-    database = *url;
-    auto opened = postgres::PostgresStore::open({Secret(database)});
+    auto roles = (*server)->new_database_with_roles();
+    EXPECT_TRUE(roles) << (roles ? "" : roles.error().message);
+    database = roles->owner;
+    EXPECT_TRUE(postgres::bring_up_to_date(Secret(database)));
+    auto opened = postgres::PostgresStore::open({Secret(roles->plane)});
     EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
     postgres = *std::move(opened);
     leases = postgres.get();

@@ -6,6 +6,7 @@
 #include "run.hpp"
 
 #include "weir/base/clock.hpp"
+#include "weir/postgres/copy.hpp"
 #include "weir/postgres/store.hpp"
 #include "weir/sqlite/store.hpp"
 
@@ -35,7 +36,7 @@ struct Stores {
   std::string unavailable;   // why this store cannot be tested here
   boost::asio::io_context io;
   TempDir folder;
-  std::string database;      // PostgreSQL: the URL
+  std::string database;  // PostgreSQL: the URL of its owner; the store itself has no more rights than it needs
   std::unique_ptr<FakeStore> fake;
   std::unique_ptr<sqlite::SqliteStore> sqlite;
   std::unique_ptr<postgres::PostgresStore> postgres;

@@ -34,7 +34,7 @@ const std::vector<std::string> kCommands = {
     "model upload", "model download",
     "display add", "display list",  "display remove", "playlist add",  "playlist list", "playlist remove",
     "subscription add", "subscription list", "subscription remove",    "key add",       "key list",       "key revoke",
-    "status",      "size",          "store backup",  "store restore",  "store move",    "settings",      "version"};
+    "status",      "size",          "store backup",  "store restore",  "store move",    "store migrate", "settings",      "version"};
 
 TEST(Cli, EveryCommand_HasHelpWithAnExample) {
   TempDir folder;
@@ -65,7 +65,7 @@ TEST(Cli, EveryCommand_HasHelpWithAnExample) {
     }
     EXPECT_TRUE(has(overview, "  " + group + " ")) << group;
   }
-  EXPECT_EQ(listed, 55u);
+  EXPECT_EQ(listed, 56u);
 }
 
 TEST(Cli, WrongUsage_IsExit2_WithOneSentence) {

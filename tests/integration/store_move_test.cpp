@@ -149,5 +149,31 @@ TEST(StoreMove, ThatFailsAtItsCommit_LeavesTheOldStoreServed_AndOneThatIsRepeate
   EXPECT_EQ(next.get("/v1/cameras").body.at("items").as_array().size(), 3u);
 }
 
+// With the roles of deploy/postgres/roles.sql: whoever looks after the database makes the tables, before the control
+// plane that may only use them starts, and before the one that needs newer ones.
+TEST(StoreMigrate, ByTheTablesOwner_LetsAControlPlaneServeThatMayNotMakeThem) {
+  auto server = PostgresServer::shared();
+  SKIP_WITHOUT_POSTGRES(server);
+  auto roles = (*server)->new_database_with_roles();
+  ASSERT_TRUE(roles) << roles.error().message;
+  TempDir folder;
+  Ran early = run_weir(folder, {"control-plane", "--listen", "127.0.0.1:0", "--db", roles->plane});
+  EXPECT_EQ(early.code, 1);
+  EXPECT_NE(early.err.find("run `weir store migrate`"), std::string::npos) << early.err;
+  EXPECT_EQ(run_weir(folder, {"store", "migrate", "--db", roles->plane}).code, 1);
+  EXPECT_EQ(run_weir(folder, {"store", "migrate", "--db", "sqlite:weir.db"}).code, 2);
+
+  Ran made = run_weir(folder, {"store", "migrate", "--db", roles->owner, "--json"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.parsed().at("before").as_int64(), 0);
+  Ran again = run_weir(folder, {"store", "migrate", "--db", roles->owner});
+  EXPECT_NE(again.out.find("already"), std::string::npos) << again.out;
+  WeirProcess plane(folder.path(), roles->plane);
+  plane.furnish(2);
+  EXPECT_EQ(plane.get("/v1/cameras").body.at("items").as_array().size(), 2u);
+  Ran copied = run_weir(folder, {"store", "backup", "copy.backup", "--db", roles->backup});
+  EXPECT_EQ(copied.code, 0) << copied.err;
+}
+
 }  // namespace
 }  // namespace weir::test

@@ -1,6 +1,7 @@
 #include "postgres_server.hpp"
 
 #include "stall.hpp"
+#include "where.hpp"
 
 #include "weir/base/clock.hpp"
 
@@ -140,6 +141,14 @@ Result<std::string> PostgresServer::new_database() {
   std::string name = fmt::format("weir_{}_{}", ::getpid(), ++count);
   TRY(made, sql("postgres", fmt::format("CREATE DATABASE {}", name)));
   return url(name);
+}
+
+Result<PostgresServer::Roles> PostgresServer::new_database_with_roles() {
+  TRY(url, new_database());
+  std::string name = url.substr(url.rfind('/') + 1);
+  TRY(made, sql(name, text_in_file(WEIR_SOURCE_DIR "/deploy/postgres/roles.sql")));
+  auto as = [&](std::string_view role) { return fmt::format("postgres://{}@127.0.0.1:{}/{}", role, port_, name); };
+  return Roles{as("weir_owner"), as("weir_plane"), as("weir_backup")};
 }
 
 int PostgresServer::pid() const {

@@ -23,8 +23,13 @@ class PostgresServer {
   PostgresServer(const PostgresServer&) = delete;
 
   std::string url(const std::string& database) const;
-  // A new empty database; its URL.
+  // A new empty database; its URL, as a superuser.
   Result<std::string> new_database();
+  // The same with the roles of deploy/postgres/roles.sql.
+  struct Roles {
+    std::string owner, plane, backup;
+  };
+  Result<Roles> new_database_with_roles();
   // Runs SQL and returns the first column of its first row.
   Result<std::string> sql(const std::string& database, const std::string& statement);
 

@@ -154,6 +154,16 @@ void ClaimedDatabase::State::insert(const StoreTable& table) {
 }
 
 ClaimedDatabase::ClaimedDatabase(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Result<SchemaSteps> bring_up_to_date(const Secret& url) {
+  try {
+    Connection c(url.reveal(), kConnectTimeout, kPatience);
+    std::int64_t before = migrate(c);
+    return SchemaSteps{before, newest_step()};
+  } catch (const PgFailure& failure) {
+    return failed(failure);
+  }
+}
+
 ClaimedDatabase::ClaimedDatabase(ClaimedDatabase&&) noexcept = default;
 ClaimedDatabase::~ClaimedDatabase() = default;
 

@@ -419,18 +419,47 @@ constexpr std::array kSteps = {kTables,    kFunctions, kEvents, kKeys,    kExpir
 
 std::int64_t newest_step() { return static_cast<std::int64_t>(kSteps.size()); }
 
-void migrate(Connection& c, size_t to) {
-  constexpr Duration kPatience = 60s;
-  c.script("SET statement_timeout = 0; SET lock_timeout = 0", kPatience);
-  c.script("SELECT pg_advisory_lock(8675309114)", kPatience);
+namespace {
+
+constexpr Duration kPatience = 60s;
+
+// How many steps were taken. A role that may only read rows can ask.
+size_t steps_taken(Connection& c) {
+  if (c.script("SELECT to_regclass('weir_schema')", kPatience).text(0, 0).empty()) return 0;
+  return static_cast<size_t>(c.script("SELECT coalesce(max(step), 0) FROM weir_schema", kPatience).integer(0, 0));
+}
+
+void take_steps(Connection& c, size_t from, size_t to) {
   c.script("CREATE TABLE IF NOT EXISTS weir_schema(step int PRIMARY KEY)", kPatience);
-  Rows seen = c.script("SELECT coalesce(max(step), 0) FROM weir_schema", kPatience);
-  auto step = static_cast<size_t>(seen.integer(0, 0));
-  if (step > kSteps.size())
-    throw PgFailure("", fmt::format("the database is of a newer Weir (schema {}, this one knows {})", step, kSteps.size()));
-  for (; step < std::min(to, kSteps.size()); ++step)
+  for (size_t step = from; step < to; ++step)
     c.script(fmt::format("BEGIN; {} INSERT INTO weir_schema VALUES ({}); COMMIT", kSteps[step], step + 1), kPatience);
+}
+
+}  // namespace
+
+std::int64_t migrate(Connection& c, size_t to) {
+  c.script("SET statement_timeout = 0; SET lock_timeout = 0", kPatience);
+  // A standby that has all tables must not be taken for a store: it can keep nothing.
+  if (c.script("SHOW transaction_read_only", kPatience).view(0, 0) == "on")
+    throw PgFailure("25006", "the server is a standby, or read-only");
+  c.script("SELECT pg_advisory_lock(8675309114)", kPatience);
+  size_t step = steps_taken(c);
+  to = std::min(to, kSteps.size());
+  if (step > kSteps.size())
+    throw PgFailure("",
+                    fmt::format("the database is of a newer Weir (schema {}, this one knows {})", step, kSteps.size()));
+  try {
+    if (step < to) take_steps(c, step, to);
+  } catch (const PgFailure& failure) {
+    if (failure.sqlstate != kMayNot) throw;
+    throw PgFailure(
+        failure.sqlstate,
+        fmt::format("the database has schema {}, this Weir needs {}, and its role may not change that ({}): run "
+                    "`weir store migrate` with the URL of the role that owns the tables",
+                    step, to, failure.what()));
+  }
   c.script("SELECT pg_advisory_unlock(8675309114); RESET statement_timeout; RESET lock_timeout", kPatience);
+  return static_cast<std::int64_t>(step);
 }
 
 }  // namespace weir::postgres

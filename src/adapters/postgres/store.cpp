@@ -248,7 +248,9 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(Config config) {
     state->connect();
   } catch (const PgFailure& failure) {
     std::string_view what = failure.what();
-    if (what.find("newer Weir") != std::string_view::npos) return Error{Errc::conflict, "newer_schema", std::string(what)};
+    if (what.find("newer Weir") != std::string_view::npos)
+      return Error{Errc::conflict, "newer_schema", std::string(what)};
+    if (failure.sqlstate == kMayNot) return Error{Errc::forbidden, "old_schema", std::string(what)};
     log::warn("store.unreachable", failure.what());
   }
   return std::unique_ptr<PostgresStore>(new PostgresStore(std::move(state)));

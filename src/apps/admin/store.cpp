@@ -4,6 +4,7 @@
 #include "up/up.hpp"
 
 #include "weir/base/clock.hpp"
+#include "weir/postgres/copy.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -129,6 +130,20 @@ Result<int> store_move(const Arguments& arguments) {
                           from.path));
 }
 
+Result<int> store_migrate(const Arguments& arguments) {
+  TRY(settings, arguments.settings());
+  TRY(place, named_store(arguments, settings));
+  if (place.sqlite())
+    return usage_error(
+        "only a PostgreSQL database is migrated; the control plane does it for a SQLite store as it starts");
+  TRY(steps, postgres::bring_up_to_date(place.url));
+  json::object answer{{"store", place.shown}, {"before", steps.before}, {"schema", steps.now}};
+  return done(arguments, answer,
+              steps.before == steps.now
+                  ? fmt::format("{} has schema {} already", place.shown, steps.now)
+                  : fmt::format("{} has schema {} now; it had {}", place.shown, steps.now, steps.before));
+}
+
 }  // namespace
 
 std::vector<Command> store_commands() {
@@ -154,6 +169,13 @@ std::vector<Command> store_commands() {
         force,
         json},
        store_move},
+      {"store migrate",
+       "Bring a PostgreSQL database up to date, for control planes that may not change its tables",
+       "weir store migrate --db postgres://weir_owner@db/weir\n"
+       "DATABASE_URL=postgres://weir_owner@db/weir weir store migrate",
+       "store",
+       {json},
+       store_migrate},
   };
 }
 

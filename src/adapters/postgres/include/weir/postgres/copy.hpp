@@ -16,6 +16,12 @@ namespace weir::postgres {
 // Fails where the database holds no store, or one of another schema than this Weir's.
 Result<StoreContents> read_store(const Secret& url);
 
+// Brings the schema up to date, also beside control planes that run, and returns the steps it was and is at.
+struct SchemaSteps {
+  std::int64_t before, now;
+};
+Result<SchemaSteps> bring_up_to_date(const Secret& url);
+
 class ClaimedDatabase {
  public:
   // Brings the schema up to date. Fails with `store_in_use` where a control plane moves lease time on.
