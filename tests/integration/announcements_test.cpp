@@ -85,6 +85,26 @@ TEST_P(AnnouncementsApi, OperatorsChanges_AreTold) {
   EXPECT_EQ(last_.find("rtsp"), std::string::npos);
 }
 
+TEST_P(AnnouncementsApi, ARunnersSilence_IsTold_UntilItIsHeardAgain) {
+  START_OR_SKIP();
+  furnish(1);
+  auto beat = [&](const std::string& id) {
+    json::object event{{"topic", "status.topic"},
+                       {"routing_key", "runner.heartbeat.r1"},
+                       {"event_id", id},
+                       {"payload", {{"event_id", id}, {"type", "runner.heartbeat"}, {"runner_id", "r1"}}}};
+    return first_->post("/v1/events/batch", {{"items", json::array{event}}}).status;
+  };
+  auto counted = [&](int silent) {
+    return process().get("/metrics").text.find(fmt::format("\nweir_runners_silent {}\n", silent)) != std::string::npos;
+  };
+  ASSERT_EQ(beat("b1"), 200);
+  EXPECT_TRUE(told("/v1/events", {"runner.silent  r1"})) << last_;
+  EXPECT_TRUE(eventually(5s, [&] { return counted(1); }));
+  ASSERT_EQ(beat("b2"), 200);
+  EXPECT_TRUE(eventually(5s, [&] { return counted(0); }));
+}
+
 TEST_P(AnnouncementsApi, LeaseFeed_Resumes) {
   START_OR_SKIP();
   furnish(2);

@@ -144,6 +144,16 @@ void Announcer::runner(const Runner& runner) {
   add(announcement(runner.tenant, std::move(key), fresh_id()), std::move(payload));
 }
 
+void Announcer::silent(const RunnerWatch::Silence& silence) {
+  json::object payload{{"type", "runner.silent"},
+                       {"runner_id", silence.runner.str()},
+                       {"last_heartbeat", silence.last_ts},
+                       {"silent_s", seconds(kSilentAfter)}};
+  std::string key = "runner.silent." + event::routing_word(silence.runner.str());
+  add(announcement(silence.tenant, std::move(key), fmt::format("{}silent-{}", kOwnIdPrefix, silence.last_heartbeat)),
+      std::move(payload));
+}
+
 asio::awaitable<void> Announcer::run() {
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
   co_await asio::this_coro::throw_if_cancelled(false);

@@ -10,7 +10,7 @@
 // nothing. Loop thread only.
 #pragma once
 
-#include "event_feed.hpp"
+#include "runner_watch.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/event/routing.hpp"
@@ -59,6 +59,7 @@ class Announcer {
   // A camera was taken from its cluster, which can say nothing of it any more; the version is the camera's since then.
   void left_cluster(const lease::LeaseRow& row, std::string_view reason);
   void runner(const Runner& runner);
+  void silent(const RunnerWatch::Silence& silence);
   // The sender: runs until it is cancelled, and then tries once to append what still waits.
   boost::asio::awaitable<void> run();
 

@@ -71,7 +71,7 @@ void EventFeed::restart(std::int64_t epoch, std::int64_t at) {
   ++lives_;
   window_.clear();
   held_bytes_ = 0;
-  if (watcher_ != nullptr) watcher_->forget();
+  for (FeedWatcher* watcher : watchers_) watcher->forget();
   wake_listeners_.notify();
 }
 
@@ -88,11 +88,13 @@ asio::awaitable<bool> EventFeed::read_on() {
     restart(read->epoch, std::max(read->scanned_to, read->forgotten_to));
     co_return false;
   }
-  if (read->events.empty()) co_return false;
   bool more = read->more;
+  for (FeedWatcher* watcher : watchers_) {
+    for (const StoredEvent& event : read->events) watcher->note(event, clock_.now());
+    if (!more) watcher->read(clock_.now());
+  }
+  if (read->events.empty()) co_return false;
   instruments_.event_lag(clock_.wall() - read->events.back().stored_at);
-  if (watcher_ != nullptr)
-    for (const StoredEvent& event : read->events) watcher_->note(event, clock_.now());
   PagePtr page = page_of(after, *std::move(read));
   at_ = page->to;
   held_bytes_ += page->bytes;
@@ -110,7 +112,7 @@ asio::awaitable<void> EventFeed::run() {
   co_await asio::this_coro::throw_if_cancelled(false);
   Duration pause = kGather;
   while ((co_await asio::this_coro::cancellation_state).cancelled() == asio::cancellation_type::none) {
-    if (listeners_ == 0 && watcher_ == nullptr) {
+    if (listeners_ == 0 && watchers_.empty()) {
       following_ = false;
       window_.clear();
       held_bytes_ = 0;

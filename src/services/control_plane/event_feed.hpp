@@ -10,7 +10,6 @@
 #pragma once
 
 #include "instruments.hpp"
-#include "stream_board.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/event/pattern.hpp"
@@ -39,6 +38,15 @@ class Signal {
   std::optional<boost::asio::steady_timer> timer_;  // never expires
 };
 
+// Sees every event as the feed's reader reads it.
+class FeedWatcher {
+ public:
+  virtual ~FeedWatcher() = default;
+  virtual void note(const StoredEvent& event, Instant now) = 0;
+  virtual void forget() = 0;  // events were missed
+  virtual void read(Instant) {}  // everything that was there has been noted
+};
+
 struct Listener {
   event::TopicPattern pattern;
   TenantId tenant = {};              // empty: all
@@ -53,9 +61,8 @@ class EventFeed {
   EventFeed(EventLog& log, Clock& clock, Instruments& instruments, size_t window_bytes)
       : log_(log), clock_(clock), instruments_(instruments), window_bytes_(window_bytes) {}
 
-  // Shows every event to `watcher` as it is read, and tells it to forget everything where continuity was lost. The
-  // reader then also reads while there is no subscriber. Called before `run`.
-  void watch(StreamBoard& watcher) { watcher_ = &watcher; }
+  // The reader then also reads while there is no subscriber. Called before `run`.
+  void watch(FeedWatcher& watcher) { watchers_.push_back(&watcher); }
   void wake();
   // The reader: runs until it is cancelled.
   boost::asio::awaitable<void> run();
@@ -94,7 +101,7 @@ class EventFeed {
   Clock& clock_;
   Instruments& instruments_;
   const size_t window_bytes_;
-  StreamBoard* watcher_ = nullptr;
+  std::vector<FeedWatcher*> watchers_;
 
   bool following_ = false;       // at_ and epoch_ are known
   std::int64_t epoch_ = 0;

@@ -1,4 +1,4 @@
-#include "event_feed.hpp"
+#include "stream_board.hpp"
 
 #include "scripted_store.hpp"
 

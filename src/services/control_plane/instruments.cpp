@@ -18,6 +18,10 @@ Instruments::Instruments(net::Metrics& metrics)
       announcements_lost_(metrics.counter("weir_announcements_lost_total", "Changes that nobody was told of.")),
       event_listeners_(metrics.gauge("weir_event_subscribers", "Event streams that are open.")),
       event_listeners_cut_(metrics.counter("weir_event_subscribers_cut_total", "Event streams ended as too slow.")),
+      runners_silent_(
+          metrics.gauge("weir_runners_silent",
+                        "Runners whose heartbeats were heard on the event feed within the last hour, and are"
+                        " not for 5 s.")),
       event_lag_(metrics.gauge("weir_event_lag_seconds", "Age of the newest event when it was handed on.")) {}
 
 void Instruments::events(const std::array<int, 3>& counts) {

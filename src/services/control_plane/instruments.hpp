@@ -31,6 +31,7 @@ class Instruments {
   void events_forgotten(std::int64_t count) { events_forgotten_.add(static_cast<double>(count)); }
   void announcements_lost(int count) { announcements_lost_.add(count); }
   void event_listeners(int count) { event_listeners_.set(count); }
+  void runners_silent(int count) { runners_silent_.set(count); }
   void event_listener_cut() { event_listeners_cut_.add(); }
   void event_lag(Duration lag) { event_lag_.set(std::max(0.0, seconds(lag))); }
 
@@ -61,6 +62,7 @@ class Instruments {
   net::Counter& announcements_lost_;
   net::Gauge& event_listeners_;
   net::Counter& event_listeners_cut_;
+  net::Gauge& runners_silent_;
   net::Gauge& event_lag_;
   std::array<std::array<net::Counter*, kOutcomes + 1>, 3> lease_operations_{};  // the last column: no answer
   std::unordered_map<std::string, Route, TextHash, std::equal_to<>> routes_;

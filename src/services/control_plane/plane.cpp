@@ -77,6 +77,7 @@ Plane::Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Key
       feed(events, time, instruments, settings.event_window_bytes),
       announcer(events, feed, instruments, time) {
   feed.watch(streams);
+  feed.watch(heartbeats);
 }
 
 void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,

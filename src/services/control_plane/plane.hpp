@@ -10,7 +10,9 @@
 #include "instruments.hpp"
 #include "metered.hpp"
 #include "model_board.hpp"
+#include "runner_watch.hpp"
 #include "snapshots.hpp"
+#include "stream_board.hpp"
 
 #include "weir/control_plane/control_plane.hpp"
 #include "weir/event/routing.hpp"
@@ -86,6 +88,7 @@ struct Plane {
   Readiness readiness;
   CameraPlaces places;
   StreamBoard streams;  // of cameras
+  RunnerWatch heartbeats;
   Snapshots snapshots;
   ModelBoard models;  // of runners
   EventFeed feed;

@@ -4,6 +4,8 @@
 // after one round of the workers' summaries; it is for people to look at, and decides nothing. Loop thread only.
 #pragma once
 
+#include "event_feed.hpp"
+
 #include "weir/base/json.hpp"
 #include "weir/camera/config.hpp"
 #include "weir/ports/event_log.hpp"
@@ -12,11 +14,11 @@
 
 namespace weir::control_plane {
 
-class StreamBoard {
+class StreamBoard final : public FeedWatcher {
  public:
-  void note(const StoredEvent& event, Instant now);
-  // Events were missed: the statuses from before may be wrong.
-  void forget() { words_.clear(); }
+  void note(const StoredEvent& event, Instant now) override;
+  // The statuses from before may be wrong.
+  void forget() override { words_.clear(); }
   // The size of the camera's main stream's picture. It stays known when the camera gets another owner.
   std::optional<camera::FrameSize> size_of(const CameraId& camera) const;
   // What the camera's present owner published last, null where nothing:

@@ -101,13 +101,29 @@ asio::awaitable<void> forget_events(Plane& plane) {
   }
 }
 
+asio::awaitable<void> listen_for_heartbeats(Plane& plane) {
+  constexpr Duration kEvery = 500ms;
+  co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
+  co_await asio::this_coro::throw_if_cancelled(false);
+  while (!co_await cancelled()) {
+    for (const RunnerWatch::Silence& silence : plane.heartbeats.newly_silent(plane.clock.now())) {
+      log::warn("runner.silent", "a runner's heartbeats stopped: it ended, hangs, or cannot reach the event bus")
+          .with("runner_id", silence.runner)
+          .with("last_heartbeat", silence.last_ts);
+      plane.announcer.silent(silence);
+    }
+    plane.instruments.runners_silent(plane.heartbeats.silent());
+    co_await plane.clock.wait(kEvery);
+  }
+}
+
 }  // namespace
 
 asio::awaitable<void> ControlPlane::ticker() {
   using namespace asio::experimental::awaitable_operators;
   co_await asio::this_coro::reset_cancellation_state(asio::enable_total_cancellation());
   co_await (move_lease_time(*plane_) && announce_expiries(*plane_) && forget_events(*plane_) &&
-            plane_->announcer.run() && plane_->feed.run());
+            plane_->announcer.run() && plane_->feed.run() && listen_for_heartbeats(*plane_));
 }
 
 }  // namespace weir::control_plane
