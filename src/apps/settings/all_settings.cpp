@@ -59,7 +59,7 @@ constexpr SettingSpec kTokensAndLogs[] = {
 const SettingTable& all_settings() {
   static const SettingTable table({{kPlaces},
                                    {control_plane::kSettings, control_plane::check_settings},
-                                   {worker::kSettings},
+                                   {worker::kSettings, worker::check_settings},
                                    {runner::kSettings},
                                    {kTokensAndLogs},
                                    {egress::kSettings, egress::check_settings},

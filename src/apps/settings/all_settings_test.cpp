@@ -64,6 +64,12 @@ TEST(AllSettings, ThoseThatDoNotGoTogether_AreRefused_WithTheOtherOnesValue) {
       {"lease_ttl_min_s: 61", "lease_ttl_min_s must be at most lease_ttl_max_s, which is 60 (file weir.yaml:1)"},
       {"retry_base_delay_ms: 10001",
        "retry_base_delay_ms must be at most retry_max_delay_ms, which is 10000 (file weir.yaml:1)"},
+      {"go2rtc_api: http://10.0.0.1:1984", "go2rtc_api must be http:// with 127.0.0.1, localhost or [::1] and a port, and "
+                                           "nothing after it (file weir.yaml:1)"},
+      {"go2rtc_api: http://127.0.0.1:1984/x", "go2rtc_api must be http:// with 127.0.0.1, localhost or [::1] and a port, and "
+                                             "nothing after it (file weir.yaml:1)"},
+      {"go2rtc_rtsp_base: http://localhost:8554", "go2rtc_rtsp_base must be rtsp:// with 127.0.0.1, localhost or [::1] and a "
+                                                  "port, and nothing after it (file weir.yaml:1)"},
   };
   for (const auto& [text, expected] : rows)
     EXPECT_EQ(message({.yaml = text, .yaml_name = "weir.yaml"}), expected) << text;

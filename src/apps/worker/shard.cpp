@@ -11,6 +11,7 @@
 #include "weir/base/random.hpp"
 #include "weir/base/spawn.hpp"
 #include "weir/ffmpeg/source.hpp"
+#include "weir/go2rtc/restream.hpp"
 #include "weir/http_bus/http_bus.hpp"
 #include "weir/link/protocol.hpp"
 #include "weir/net/server.hpp"
@@ -105,16 +106,37 @@ bool loopback_allowed(const Settings& s, const worker::ShardConfig& shard) {
   return choice == "allow" || (choice == "auto" && local);
 }
 
+// A camera by way of a go2rtc on this machine; its address is judged as if it were dialled from here.
+Result<std::unique_ptr<VideoSource>> restreamed(const go2rtc::Config& through, const worker::DialRequest& request,
+                                                const ffmpeg::SourceConfig& config) {
+  auto judge = [loopback = config.loopback](const Secret& url) -> Result<Secret> {
+    TRY(address, ffmpeg::resolve(url, loopback));
+    return ffmpeg::url_at(url, address);
+  };
+  auto open = [&config](const Secret& url) {
+    ffmpeg::SourceConfig local = config;
+    local.url = url;
+    local.loopback = true;
+    return ffmpeg::make_source(local);
+  };
+  return go2rtc::make_restream(through, request.camera, request.url, judge, open);
+}
+
 worker::SourceFactory source_factory(const Settings& s, bool loopback) {
   ffmpeg::SourceConfig common{.loopback = loopback,
                               .files = true,
                               .connect_timeout = s.duration("connect_timeout_s"),
                               .stall_timeout = s.duration("stall_timeout_s")};
-  return [common](const worker::DialRequest& request) {
+  std::optional<go2rtc::Config> through;
+  if (s.text("source_mode") == "go2rtc")
+    through = {s.text("go2rtc_api"), s.text("go2rtc_rtsp_base"), common.connect_timeout, common.stall_timeout};
+  return [common, through](const worker::DialRequest& request) -> Result<std::unique_ptr<VideoSource>> {
     ffmpeg::SourceConfig config = common;
     config.url = request.url;
     config.transport = request.transport;
     if (request.snapshot_interval) config.snapshot_interval = *request.snapshot_interval;
+    bool over_tcp = !request.snapshot_interval && request.transport == camera::Transport::tcp;
+    if (through && over_tcp && go2rtc::can_restream(request.url)) return restreamed(*through, request, config);
     return ffmpeg::make_source(config);
   };
 }

@@ -55,7 +55,7 @@ Session::End Session::run() {
 Status Session::dial() {
   source_ = task_.newest();
   const camera::Config& config = source_->config;
-  DialRequest request{.url = config.rtsp_url, .transport = config.transport};
+  DialRequest request{.camera = config.camera, .url = config.rtsp_url, .transport = config.transport};
   if (source_->snapshots) {
     request.url = config.snapshot->url;
     request.snapshot_interval = from_seconds(config.snapshot->interval_s);

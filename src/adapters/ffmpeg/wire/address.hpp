@@ -18,7 +18,6 @@ std::string scheme_of(const boost::urls::url_view& url);
 
 // As the URL says, or its scheme's own; 0 where it is no URL.
 int port_of(const Secret& url);
-Secret url_at(const Secret& url, const Address& address);
 // The host as URLs and HTTP write it: an IPv6 address in brackets.
 std::string bracketed(const std::string& host);
 

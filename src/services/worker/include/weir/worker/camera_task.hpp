@@ -16,6 +16,7 @@
 namespace weir::worker {
 
 struct DialRequest {
+  CameraId camera;
   Secret url;
   camera::Transport transport = camera::Transport::tcp;
   std::optional<Duration> snapshot_interval = {};   // the URL is fetched again and again

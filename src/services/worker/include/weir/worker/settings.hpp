@@ -3,6 +3,9 @@
 #pragma once
 
 #include "weir/base/settings.hpp"
+#include "weir/net/addressee.hpp"
+
+#include <fmt/format.h>
 
 namespace weir::worker {
 
@@ -34,6 +37,14 @@ inline constexpr SettingSpec kSettings[] = {
     {"dial_concurrency", SettingKind::integer, "8", "dials",
      "How many cameras of one site are dialled at the same time, by all workers of a runner together.",
      "worker runner up detector", 1, 1000},
+    {"source_mode", SettingKind::text, "direct", "direct|go2rtc",
+     "Whether a worker reads its RTSP cameras itself or through a go2rtc on its machine, which has one session with each "
+     "camera however many programs read it; snapshots, files and cameras over UDP are always read directly.",
+     "worker runner up"},
+    {"go2rtc_api", SettingKind::text, "http://127.0.0.1:1984", "URL",
+     "go2rtc's API, on loopback; used where source_mode is go2rtc.", "worker runner up"},
+    {"go2rtc_rtsp_base", SettingKind::text, "rtsp://127.0.0.1:8554", "URL",
+     "Where go2rtc offers its streams, on loopback; used where source_mode is go2rtc.", "worker runner up"},
     {"inference_threads", SettingKind::integer, "0", "threads",
      "How many pictures a worker looks at in parallel; 0 means one a core.", "worker runner up detector", 0, 256},
     {"models_dir", SettingKind::text, "", "path",
@@ -49,5 +60,16 @@ inline constexpr SettingSpec kSettings[] = {
      "How much one worker may keep in its spool, at most 32 MiB of it a camera; beyond it the oldest "
      "events of the camera with the most are dropped and counted.", "worker runner up", 1048576, 1099511627776},
 };
+
+inline Status check_settings(const Settings& s) {
+  for (auto [name, scheme] : {std::pair{"go2rtc_api", "http://"}, {"go2rtc_rtsp_base", "rtsp://"}}) {
+    std::string url = s.text(name);
+    std::string host = url.starts_with(scheme) ? url.substr(std::string_view(scheme).size()) : "";
+    bool ends_in_port = host.find_last_not_of("0123456789") == host.rfind(':') && !host.ends_with(':');
+    if (!ends_in_port || !net::names_loopback(host))
+      return s.refused(name, fmt::format("{} with 127.0.0.1, localhost or [::1] and a port, and nothing after it", scheme));
+  }
+  return ok();
+}
 
 }  // namespace weir::worker

@@ -16,5 +16,7 @@ struct Address {
 };
 // DNS_FAILED or URL_REFUSED where a source would not go there. Blocks.
 Result<Address> resolve(const Secret& url, bool loopback);
+// The URL with the address in place of the name, and its scheme in small letters.
+Secret url_at(const Secret& url, const Address& address);
 
 }  // namespace weir::ffmpeg
