@@ -1,5 +1,6 @@
 #include "prometheus.hpp"
 
+#include "program.hpp"
 #include "stall.hpp"
 #include "where.hpp"
 
@@ -27,16 +28,38 @@ void replace(std::string& text, const std::string& from, const std::string& to) 
 
 std::string host_of(const std::string& url) { return url.substr(url.find("//") + 2); }
 
-std::string configuration(const std::vector<std::string>& runners, const std::vector<std::string>& planes, int port) {
-  std::string text = shipped("prometheus.yml"), found, targets;
-  for (const std::string& url : runners)
-    found += fmt::format("      - {{url: \"{}/sd/prometheus\", refresh_interval: 1s}}\n", url);
-  for (const std::string& url : planes) targets += fmt::format("\"{}\",", host_of(url));
+// The job's lines without their comment signs.
+void uncomment(std::string& text, const std::string& job) {
+  size_t at = text.find("  # - job_name: " + job);
+  ASSERT_NE(at, std::string::npos) << job;
+  for (; text.compare(at, 4, "  # ") == 0; at = text.find('\n', at) + 1) text.erase(at + 2, 2);
+}
+
+std::string quoted_hosts(const std::vector<std::string>& urls) {
+  std::string out;
+  for (const std::string& url : urls) out += fmt::format("\"{}\",", host_of(url));
+  return out;
+}
+
+std::string configuration(const Prometheus::Watched& watched, int port) {
+  std::string text = shipped("prometheus.yml");
+  auto discovered = [&](const std::vector<std::string>& urls, const std::string& line) {
+    std::string found;
+    for (const std::string& url : urls)
+      found += fmt::format("      - {{url: \"{}/sd/prometheus\", refresh_interval: 1s}}\n", url);
+    replace(text, line, found.empty() ? "      []\n" : found);
+  };
   replace(text, "scrape_interval: 5s", "scrape_interval: 1s");
   replace(text, "scrape_timeout: 4s", "scrape_timeout: 1s");
   replace(text, "evaluation_interval: 5s", "evaluation_interval: 500ms");
-  replace(text, "      - {url: \"http://127.0.0.1:9107/sd/prometheus\", refresh_interval: 15s}\n", found);
-  replace(text, "\"127.0.0.1:8080\"", targets);
+  discovered(watched.runners, "      - {url: \"http://127.0.0.1:9107/sd/prometheus\", refresh_interval: 15s}\n");
+  if (!watched.orchestrators.empty()) {
+    uncomment(text, "weir-streams");
+    discovered(watched.orchestrators, "      - {url: \"http://127.0.0.1:8086/sd/prometheus\", refresh_interval: 15s}\n");
+  }
+  if (!watched.clusters.empty()) uncomment(text, "weir-cluster");
+  replace(text, "\"127.0.0.1:8087\"", quoted_hosts(watched.clusters));
+  replace(text, "\"127.0.0.1:8080\"", quoted_hosts(watched.planes));
   replace(text, "\"127.0.0.1:9090\"", fmt::format("\"127.0.0.1:{}\"", port));
   return text;
 }
@@ -59,10 +82,9 @@ std::string Prometheus::needs() {
   return part("bin/prometheus").empty() ? "Debian's prometheus could not be fetched" : "";
 }
 
-Prometheus::Prometheus(const std::vector<std::string>& runners, const std::vector<std::string>& planes)
-    : port_(free_port()) {
+Prometheus::Prometheus(const Watched& watched) : port_(free_port()) {
   const std::string& folder = folder_.path();
-  std::ofstream(folder + "/prometheus.yml") << configuration(runners, planes, port_);
+  std::ofstream(folder + "/prometheus.yml") << configuration(watched, port_);
   std::ofstream(folder + "/alerts.yml") << hastened(shipped("alerts.yml"));
   std::string line = fmt::format(
       "exec {} --config.file={}/prometheus.yml --storage.tsdb.path={}/data --web.listen-address=127.0.0.1:{} >{}/log 2>&1",
@@ -109,12 +131,45 @@ std::set<std::string> Prometheus::firing(const std::map<std::string, std::string
   return names;
 }
 
-std::set<std::string> Prometheus::rules() {
-  static const std::regex name(R"(- alert: (\w+))");
+testing::AssertionResult Prometheus::fires(const std::set<std::string>& wanted, Duration limit,
+                                           const std::function<void()>& meanwhile) const {
+  std::set<std::string> missing = wanted;
+  bool fired = eventually(limit, [&] {
+    meanwhile();
+    for (const std::string& name : firing()) missing.erase(name);
+    between_looks();
+    return missing.empty();
+  });
+  boost::json::array now = alerts();
+  if (!fired)
+    return testing::AssertionFailure() << "does not fire: " << fmt::format("{}", fmt::join(missing, " ")) << "\n"
+                                       << boost::json::serialize(now);
+  for (const auto& alert : now)
+    for (const auto& [name, value] : alert.at("annotations").as_object()) {
+      std::string text(value.as_string());
+      for (const char* sign : {"<no value>", "<error", "  "})
+        if (text.empty() || text.find(sign) != std::string::npos)
+          return testing::AssertionFailure() << name << " is not filled in: " << text;
+    }
+  return testing::AssertionSuccess();
+}
+
+std::set<std::string> Prometheus::rules(const std::set<std::string>& groups) {
+  static const std::regex line(R"(- (name: weir-|alert: )(\S+))");
   std::string text = shipped("alerts.yml");
   std::set<std::string> names;
-  for (std::sregex_iterator each(text.begin(), text.end(), name), end; each != end; ++each) names.insert((*each)[1]);
+  bool meant = false;
+  for (std::sregex_iterator each(text.begin(), text.end(), line), end; each != end; ++each) {
+    if ((*each)[1] != "alert: ") meant = groups.contains((*each)[2]);
+    else if (meant) names.insert((*each)[2]);
+  }
   return names;
+}
+
+std::string Prometheus::unknown_on(const std::string& page) {
+  TempDir folder;
+  Program check(folder.path() + "/said", {"/usr/bin/python3", "-B", WEIR_SOURCE_DIR "/tools/dashboards", "--page", page});
+  return check.wait() == 0 ? "" : page + ": " + check.log();
 }
 
 std::string Prometheus::log() const { return text_in_file(folder_.path() + "/log"); }

@@ -15,8 +15,13 @@ class Prometheus {
  public:
   // Why there is none on this machine, or "".
   static std::string needs();
-  // `runners` and `planes` are base URLs.
-  Prometheus(const std::vector<std::string>& runners, const std::vector<std::string>& planes);
+  // Base URLs. The jobs of orchestrators and clusters, which are comments in the shipped file, are used where there are any.
+  struct Watched {
+    std::vector<std::string> runners = {}, planes = {}, orchestrators = {}, clusters = {};
+  };
+  explicit Prometheus(const Watched& watched);
+  Prometheus(const std::vector<std::string>& runners, const std::vector<std::string>& planes)
+      : Prometheus(Watched{.runners = runners, .planes = planes}) {}
   ~Prometheus();
   Prometheus(const Prometheus&) = delete;
 
@@ -27,8 +32,14 @@ class Prometheus {
   boost::json::array alerts() const;
   // The names of the alerts that fire now; those that `labels` (e.g. runner_id r1) belongs to.
   std::set<std::string> firing(const std::map<std::string, std::string>& labels = {}) const;
-  // The names of all that the shipped file has.
-  static std::set<std::string> rules();
+  // Each of these fires within the limit, with words that were filled in; `meanwhile` keeps the fault up.
+  testing::AssertionResult fires(const std::set<std::string>& wanted, Duration limit,
+                                 const std::function<void()>& meanwhile = [] {}) const;
+  // The names of those that the shipped file has in these groups ("runners" for weir-runners).
+  static std::set<std::string> rules(const std::set<std::string>& groups);
+  // What a program's metrics page has and tools/metrics.py does not know, "" where that is nothing: dashboards and alerts
+  // are checked against what it knows.
+  static std::string unknown_on(const std::string& page);
   std::string log() const;
 
  private:
