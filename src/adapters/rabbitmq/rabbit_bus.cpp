@@ -23,7 +23,7 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr size_t kNameBytesMax = 255;  // of a routing key and an event_id, in AMQP
-constexpr Duration kProgressEvery = 5s;
+constexpr Duration kProgressEvery = 2s;
 
 // Something that one thread waits for on the loop and another one brings.
 struct Awaited {

@@ -18,8 +18,7 @@ namespace weir::rabbitmq {
 namespace {
 
 constexpr Backoff kPause = {.first = 100ms, .cap = 2s, .factor = 2.0, .jitter = 0.5};
-constexpr int kRefusalsMax = 4;  // of one publication; then its caller is told
-constexpr int kBurst = 32;       // events that are written before the broker's answers are read
+constexpr int kBurst = 32;  // events that are written before the broker's answers are read
 const Error kTooLate{Errc::unavailable, "deadline_passed", "the right to publish ended before the event was written"};
 const Error kBlocked{Errc::unavailable, "broker_blocked", "RabbitMQ takes no events: it is short of memory or disk"};
 
@@ -195,7 +194,6 @@ Status Sender::take(const Word& word) {
   }
   int refusals = outbox_.refused(answer.number, answer.all_up_to);
   if (refusals == 0) return ok();
-  if (refusals > kRefusalsMax) return unavailable("the broker refuses an event again and again");
   resume_at_ = boot_now() + kPause.delay(refusals - 1, random_unit());
   return ok();
 }
