@@ -237,7 +237,7 @@ asio::awaitable<Result<WebSocket>> HttpClient::State::web_socket(std::shared_ptr
     dial.headers = std::move(request.headers);
     if (!request.bearer.empty()) dial.headers.emplace_back("authorization", "Bearer " + request.bearer.reveal());
     dial.patience = released.left;
-    auto made = co_await dial_web_socket(std::move(released.socket), std::move(released.tls), std::move(dial), limits);
+    auto made = co_await dial_web_socket(std::move(released.socket), std::move(dial), limits);
     bool elsewhere = !made && (made.error().code == Errc::unavailable || made.error().code == Errc::internal);
     if (elsewhere && made.error().reason != "cancelled") self->leave(*link);
     co_return std::move(made);

@@ -55,7 +55,7 @@ ClientLink::ClientLink(asio::io_context& io, std::shared_ptr<BaseUrl> to, std::s
     : base(std::move(to)),
       trust_(std::move(trust)),
       forget_unsent_(forget_unsent),
-      socket_(io),
+      socket_(tcp::socket(io)),
       timer_(io),
       resolver_(io) {}
 
@@ -74,8 +74,7 @@ void ClientLink::arm() {
     if (std::chrono::steady_clock::now() < self->deadline_) return self->arm();
     self->armed_ = false;
     self->expired = true;
-    error_code ignored;
-    self->socket_.close(ignored);
+    self->socket_.close();
   });
 }
 
@@ -86,7 +85,7 @@ void ClientLink::disarm() {
 
 bool ClientLink::readable() {
   char byte = 0;
-  ssize_t got = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  ssize_t got = ::recv(socket_.raw().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
@@ -137,14 +136,15 @@ asio::awaitable<Status> ClientLink::wait_for(const Resolution& found, Duration p
 asio::awaitable<void> ClientLink::dial(std::vector<tcp::endpoint> endpoints, error_code& failed) {
   for (const tcp::endpoint& each : endpoints) {
     error_code ignored;
-    socket_.close(ignored);
+    tcp::socket& socket = socket_.raw();
+    socket.close(ignored);
     failed.clear();
-    open_private(socket_, each.protocol(), failed);
+    open_private(socket, each.protocol(), failed);
     if (!failed && forget_unsent_) {
-      socket_.set_option(asio::socket_base::linger(true, 0), ignored);
-      socket_.set_option(asio::socket_base::send_buffer_size(kSmallSendBuffer), ignored);
+      socket.set_option(asio::socket_base::linger(true, 0), ignored);
+      socket.set_option(asio::socket_base::send_buffer_size(kSmallSendBuffer), ignored);
     }
-    if (!failed) co_await connect(socket_, each, failed);
+    if (!failed) co_await connect(socket, each, failed);
     if (!failed || expired || failed == asio::error::operation_aborted) break;
   }
 }
@@ -165,52 +165,38 @@ asio::awaitable<Status> ClientLink::open() {
     co_await dial(found->endpoints, failed);
   }
   if (failed || expired) co_return broken("reach", failed);
-  prepare(socket_);
+  prepare(socket_.raw());
   if (base->tls) co_return co_await shake_hands();
   co_return ok();
 }
 
 asio::awaitable<Status> ClientLink::shake_hands() {
-  tls_ = std::make_unique<TlsSession>(trust_, base->host);
-  auto named = [&](Error error) {
-    error.message = fmt::format("cannot trust {}: {}", base->name, error.message);
-    return error;
-  };
-  std::string received(kBufferBytes, '\0');
-  for (;;) {
-    Status step = tls_->shake_hands();
-    error_code failed;
-    std::string output = tls_->take_output();  // where it failed, an alert that tells the server why
-    co_await write_all(socket_, output, {}, failed);
-    if (!step) co_return named(std::move(step).error());
-    if (failed) co_return broken("write to", failed);
-    if (tls_->established()) co_return ok();
-    size_t got = co_await read_some(socket_, received.data(), received.size(), failed);
-    if (failed == asio::error::eof || failed == asio::error::connection_reset)
-      co_return named({Errc::unavailable, "tls_not_spoken",
-                       "it closed the connection within the TLS handshake: does it speak TLS there?"});
-    if (failed) co_return broken("read from", failed);
-    tls_->feed(std::string_view(received).substr(0, got));
-  }
+  socket_.speak(std::make_unique<TlsSession>(*trust_, base->host));
+  error_code failed;
+  Status trusted = co_await socket_.shake_hands(failed);
+  if (trusted && (failed == asio::error::eof || failed == asio::error::connection_reset))
+    trusted = Error{Errc::unavailable, "tls_not_spoken",
+                    "it closed the connection within the TLS handshake: does it speak TLS there?"};
+  if (trusted && failed) co_return broken("shake hands with", failed);
+  if (trusted) co_return ok();
+  Error error = std::move(trusted).error();
+  error.message = fmt::format("cannot trust {}: {}", base->name, error.message);
+  co_return error;
 }
 
 asio::awaitable<Status> ClientLink::write(const ClientRequest& request) {
-  return write_bytes(request_head(*base, request), request.body, request.write_by);
+  std::string head = request_head(*base, request);
+  co_return co_await write_bytes(head, request.body, request.write_by);
 }
 
 asio::awaitable<Status> ClientLink::write_part(std::string_view head, std::string_view body) {
-  return write_bytes(std::string(head), body, std::nullopt);
+  return write_bytes(head, body, std::nullopt);
 }
 
-asio::awaitable<Status> ClientLink::write_bytes(std::string head, std::string_view body,
+asio::awaitable<Status> ClientLink::write_bytes(std::string_view head, std::string_view body,
                                                 std::optional<Instant> write_by) {
-  if (tls_) {
-    CO_TRY(encrypted, tls_->encrypt(head, body));
-    head = std::move(encrypted);
-    body = {};
-  }
   error_code failed;
-  co_await write_all(socket_, head, body, failed, write_by.value_or(Instant::max()));
+  co_await socket_.write_all(head, body, failed, write_by.value_or(Instant::max()));
   if (failed == asio::error::timed_out && write_by && boot_now() >= *write_by)
     co_return Error{Errc::unavailable, "deadline_passed",
                     fmt::format("the time to write to {} had passed", base->name)};
@@ -221,7 +207,7 @@ asio::awaitable<Status> ClientLink::write_bytes(std::string head, std::string_vi
 ClientLink::Released ClientLink::release() {
   auto left = std::chrono::duration_cast<Duration>(deadline_ - std::chrono::steady_clock::now());
   disarm();
-  return {std::move(socket_), std::move(tls_), std::max(left, Duration(1))};
+  return {std::move(socket_), std::max(left, Duration(1))};
 }
 
 // Reads once; what came is added to `unread`. `ended`: the server has said all.
@@ -229,20 +215,11 @@ asio::awaitable<Status> ClientLink::receive(bool& ended) {
   size_t before = unread.size();
   unread.resize(before + kBufferBytes);
   error_code failed;
-  size_t got = co_await read_some(socket_, unread.data() + before, kBufferBytes, failed);
+  size_t got = co_await socket_.read_some(unread.data() + before, kBufferBytes, failed);
   unread.resize(before + got);
   ended = failed == asio::error::eof;
-  // Anybody on the way can close a connection; only the server's own TLS message proves that an encrypted answer is
-  // complete.
-  if (ended && tls_) co_return broken("read from", asio::error::connection_reset);
+  if (socket_.problem()) co_return *socket_.problem();
   if (failed && !ended) co_return broken("read from", failed);
-  if (!tls_) co_return ok();
-  tls_->feed(std::string_view(unread).substr(before));
-  unread.resize(before);
-  CO_TRY(decrypted, tls_->decrypt(unread, ended));
-  std::string reply = tls_->take_output();  // to a change of keys
-  co_await write_all(socket_, reply, {}, failed);
-  if (failed) co_return broken("write to", failed);
   co_return ok();
 }
 

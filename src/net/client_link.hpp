@@ -6,8 +6,7 @@
 
 #include "base_url.hpp"
 #include "response_parser.hpp"
-#include "socket_io.hpp"
-#include "tls.hpp"
+#include "sealed_socket.hpp"
 
 #include "weir/net/client.hpp"
 
@@ -39,8 +38,7 @@ class ClientLink : public std::enable_shared_from_this<ClientLink> {
   bool readable();
   // The open connection, for a conversation of another kind; this link is over then.
   struct Released {
-    tcp::socket socket;
-    std::unique_ptr<TlsSession> tls;
+    SealedSocket socket;
     Duration left;  // of the deadline
   };
   Released release();
@@ -60,18 +58,18 @@ class ClientLink : public std::enable_shared_from_this<ClientLink> {
   boost::asio::awaitable<void> dial(std::vector<tcp::endpoint> endpoints, error_code& failed);
   boost::asio::awaitable<Status> shake_hands();
   boost::asio::awaitable<Status> receive(bool& ended);
-  boost::asio::awaitable<Status> write_bytes(std::string head, std::string_view body, std::optional<Instant> write_by);
+  boost::asio::awaitable<Status> write_bytes(std::string_view head, std::string_view body,
+                                             std::optional<Instant> write_by);
   Error broken(std::string_view doing, const error_code& failed) const;
 
   const std::shared_ptr<const TlsTrust> trust_;  // where the address wants TLS
   const bool forget_unsent_;
-  tcp::socket socket_;
+  SealedSocket socket_;
   boost::asio::steady_timer timer_;
   tcp::resolver resolver_;
   std::chrono::steady_clock::time_point deadline_{};
   std::uint64_t rounds_ = 0;
   bool armed_ = false;
-  std::unique_ptr<TlsSession> tls_;
 };
 using ClientLinkPtr = std::shared_ptr<ClientLink>;
 

@@ -136,13 +136,13 @@ std::string_view ServerShared::date() {
 std::string ServerShared::next_request_id() { return fmt::format("{}{:08x}", id_prefix_, ++id_counter_); }
 
 // ---- life ----
-Connection::Connection(std::shared_ptr<ServerShared> shared, tcp::socket socket)
+Connection::Connection(std::shared_ptr<ServerShared> shared, SealedSocket socket)
     : shared_(std::move(shared)), place_(shared_->open.size()), socket_(std::move(socket)),
-      remote_(remote_text(socket_)), parser_(shared_->limits),
+      remote_(remote_text(socket_.raw())), parser_(shared_->limits),
       in_(kBufferBytes),
       stream_end_(shared_->io, asio::steady_timer::time_point::max()) {
   shared_->open.push_back(this);
-  prepare(socket_);
+  prepare(socket_.raw());
 }
 
 Connection::~Connection() {
@@ -165,14 +165,10 @@ void Connection::start(Mode mode) {
 }
 
 asio::awaitable<void> Connection::run(std::shared_ptr<Connection> self, Mode mode) {
-  if (mode == Mode::refuse) {
-    self->enter(Phase::writing, self->shared_->limits.write_timeout);
-    self->parser_.reset(self->request_);
-    self->identify();
-    self->refusal_ = Refusal{503, "too_many_connections", "the server has too many connections; try again"};
-    Response full = refusal_response(*self->refusal_);
-    co_await self->write_response(full, false);
-  } else {
+  bool open = co_await self->greet();
+  if (open && mode == Mode::refuse) {
+    co_await self->refuse({503, "too_many_connections", "the server has too many connections; try again"});
+  } else if (open) {
     // What has arrived already is read and answered without a wait: many requests at once would have the loop to
     // themselves.
     while (co_await self->serve_one()) {
@@ -182,8 +178,39 @@ asio::awaitable<void> Connection::run(std::shared_ptr<Connection> self, Mode mod
   }
   if ((self->refusal_ || self->unread_) && !self->shared_->abandoned) co_await self->linger();
   error_code ignored;
-  self->socket_.shutdown(tcp::socket::shutdown_both, ignored);
-  self->socket_.close(ignored);
+  if (!self->torn_) self->socket_.shutdown_send();
+  self->socket_.raw().shutdown(tcp::socket::shutdown_both, ignored);
+  self->socket_.close();
+}
+
+// Makes the handshake. False where nothing more is to be said.
+asio::awaitable<bool> Connection::greet() {
+  if (!socket_.sealed()) co_return true;
+  enter(Phase::greeting, shared_->limits.read_timeout);
+  error_code failed;
+  Status shaken = co_await socket_.shake_hands(failed);
+  if (shared_->abandoned) co_return false;
+  if (shaken) co_return !failed;
+  const Error& why = shaken.error();
+  bool plain = why.reason == "tls_not_spoken";
+  if (auto left_out = shared_->failed_handshakes.due(shared_->clock.now()))
+    log::warn("http.handshake_failed", plain ? "a client spoke plain HTTP to a port that speaks TLS" : why.message)
+        .with("remote", remote_)
+        .with("left_out", *left_out);
+  if (!plain) co_return false;
+  // In its own words, because it would not understand others. A 503 condemns nothing that the client wanted.
+  socket_.speak(nullptr);
+  co_await refuse({503, "tls_required", "this port speaks TLS only: its address begins with https://"});
+  co_return false;
+}
+
+asio::awaitable<void> Connection::refuse(Refusal why) {
+  enter(Phase::writing, shared_->limits.write_timeout);
+  parser_.reset(request_);
+  identify();
+  refusal_ = std::move(why);
+  Response response = refusal_response(*refusal_);
+  co_await write_response(response, false);
 }
 
 void Connection::enter(Phase phase, Duration limit) {
@@ -201,28 +228,29 @@ void Connection::tend(Instant now, bool crowded) {
     return;
   }
   const ServerLimits& limits = shared_->limits;
-  bool hurried = crowded && phase_ == Phase::idle && limits.idle_when_full < limits.idle_timeout;
-  if (now < (hurried ? deadline_ - limits.idle_timeout + limits.idle_when_full : deadline_)) return;
+  Duration patience = phase_ == Phase::greeting ? limits.read_timeout : limits.idle_timeout;
+  bool hurried = crowded && (phase_ == Phase::idle || phase_ == Phase::greeting) && limits.idle_when_full < patience;
+  if (now < (hurried ? deadline_ - patience + limits.idle_when_full : deadline_)) return;
+  if (phase_ != Phase::reading) return hang_up();
   error_code ignored;
-  if (phase_ == Phase::reading) {
-    timed_out_ = true;  // the pending read fails, and its coroutine answers 408
-    socket_.cancel(ignored);
-  } else {
-    socket_.close(ignored);
-  }
+  timed_out_ = true;  // the pending read fails, and its coroutine answers 408
+  socket_.raw().cancel(ignored);
+}
+
+void Connection::hang_up() {
+  if (phase_ == Phase::idle) socket_.shutdown_send();
+  socket_.close();
 }
 
 void Connection::wind_down() {
-  error_code ignored;
-  if (phase_ == Phase::idle) socket_.close(ignored);
+  if (phase_ == Phase::idle || phase_ == Phase::greeting) hang_up();
   if (phase_ == Phase::streaming) stream_cancel_.emit(asio::cancellation_type::all);
   if (socket_talk_ != nullptr) socket_talk_->begin_close(1001, "the server stops");
 }
 
 void Connection::close_hard() {
   closed_hard_ = true;
-  error_code ignored;
-  socket_.close(ignored);
+  socket_.close();
   if (events_) events_->give_up();
   // Outside the loop Asio would queue a signal without keeping its owner alive; so the owner goes with it.
   asio::dispatch(socket_.get_executor(), [self = shared_from_this()] {
@@ -296,13 +324,13 @@ asio::awaitable<Connection::Read> Connection::read_more() {
   error_code failed;
   if (parser_.waits_for_continue() && !continued_) {
     continued_ = true;
-    co_await write_all(socket_, "HTTP/1.1 100 Continue\r\n\r\n", {}, failed);
+    co_await socket_.write_all("HTTP/1.1 100 Continue\r\n\r\n", {}, failed);
   }
   if (!make_room()) {
     refusal_ = Refusal{400, "bad_request", "the request is malformed"};
     co_return Read::refused;
   }
-  if (!failed) in_.end += co_await read_some(socket_, in_.bytes.get() + in_.end, in_.size - in_.end, failed);
+  if (!failed) in_.end += co_await socket_.read_some(in_.bytes.get() + in_.end, in_.size - in_.end, failed);
   if (shared_->abandoned) co_return Read::closed;
   if (failed && timed_out_) {
     refusal_ = Refusal{408, "timeout", "the request did not arrive in time"};
@@ -349,6 +377,7 @@ void Connection::identify() {
   std::string_view given = request_.header("x-request-id");
   request_.request_id = sane_request_id(given) ? std::string(given) : shared_->next_request_id();
   request_.remote = remote_;
+  request_.encrypted = socket_.sealed();
 }
 
 asio::awaitable<bool> Connection::serve_one() {
@@ -446,7 +475,7 @@ asio::awaitable<bool> Connection::write_response(Response& response, bool keep_a
              {.http11 = parser_.http11(), .keep_alive = keep_alive, .request_id = request_.request_id,
               .date = shared_->date()});
   error_code failed;
-  co_await write_all(socket_, head_, bodiless ? std::string_view() : std::string_view(response.body), failed);
+  co_await socket_.write_all(head_, bodiless ? std::string_view() : std::string_view(response.body), failed);
   co_return !failed;
 }
 
@@ -454,8 +483,8 @@ asio::awaitable<bool> Connection::write_response(Response& response, bool keep_a
 asio::awaitable<void> Connection::linger() {
   enter(Phase::lingering, kLinger);
   error_code failed;
-  socket_.shutdown(tcp::socket::shutdown_send, failed);
-  while (!failed) co_await read_some(socket_, in_.bytes.get(), in_.size, failed);
+  socket_.shutdown_send();
+  while (!failed) co_await read_some(socket_.raw(), in_.bytes.get(), in_.size, failed);
 }
 
 }  // namespace weir::net

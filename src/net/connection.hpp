@@ -1,4 +1,5 @@
-// Connection: one client of an HttpServer, from accept to close, in one coroutine.
+// Connection: one client of an HttpServer, from accept to close, in one coroutine. Where the server has an identity,
+// the conversation begins with a TLS handshake, for which the client has the time of one request.
 //
 // Requests of a connection are served one after the other. Time limits cost nothing per request: a connection only
 // notes its deadline, and the server's sweep calls `tend` on each about once a second. The handler of an event stream
@@ -7,7 +8,8 @@
 #pragma once
 
 #include "request_parser.hpp"
-#include "socket_io.hpp"
+#include "sealed_socket.hpp"
+#include "weir/base/log_limit.hpp"
 #include "weir/net/server.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
@@ -41,6 +43,7 @@ struct ServerShared {
   bool abandoned = false;  // the HttpServer is gone, so clock, router and observer may be gone too
   boost::asio::steady_timer ended;
   boost::asio::cancellation_signal wake_sweep;
+  LogLimit failed_handshakes{1min};
 
  private:
   const std::string id_prefix_;
@@ -59,7 +62,7 @@ struct Received {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   enum class Mode { serve, refuse };
-  Connection(std::shared_ptr<ServerShared> shared, tcp::socket socket);
+  Connection(std::shared_ptr<ServerShared> shared, SealedSocket socket);
   ~Connection();
   void start(Mode mode);
 
@@ -72,12 +75,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   class Events;
   class Upload;
-  enum class Phase { idle, reading, handling, writing, streaming, talking, lingering };
+  enum class Phase { greeting, idle, reading, handling, writing, streaming, talking, lingering };
   enum class Read { complete, streamed, refused, closed };
   struct Report;
   struct Routed;
 
   static boost::asio::awaitable<void> run(std::shared_ptr<Connection> self, Mode mode);
+  boost::asio::awaitable<bool> greet();
+  boost::asio::awaitable<void> refuse(Refusal why);
   boost::asio::awaitable<bool> serve_one();
   boost::asio::awaitable<Read> read_request();
   boost::asio::awaitable<Read> read_more();
@@ -102,10 +107,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void stream_ended(std::exception_ptr thrown);
   bool make_room();
   void enter(Phase phase, Duration limit);
+  void hang_up();
 
   const std::shared_ptr<ServerShared> shared_;
   size_t place_;
-  tcp::socket socket_;
+  SealedSocket socket_;
   const std::string remote_;
   boost::asio::cancellation_signal cancel_;
 
@@ -119,6 +125,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Refusal> refusal_;
   bool continued_ = false;  // the client was told to send its body
   bool unread_ = false;     // the handler left some of it
+  bool torn_ = false;       // an answer's end did not come, and nothing may look like one
   Instant begun_{};
   Received in_;
   std::string head_;

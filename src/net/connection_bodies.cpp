@@ -63,6 +63,7 @@ asio::awaitable<bool> Connection::write_source(Response& response, bool keep_ali
       log::warn("http.body_failed", "an answer was cut off: its source failed")
           .with("request_id", request_.request_id)
           .with("why", piece ? "it yielded another length than it had declared" : piece.error().message);
+      torn_ = true;
       co_return false;
     }
     left -= piece->size();
@@ -70,7 +71,7 @@ asio::awaitable<bool> Connection::write_source(Response& response, bool keep_ali
     if (chunked) fmt::format_to(std::back_inserter(head_), "{:x}\r\n", piece->size());
     if (chunked) *piece += "\r\n";  // behind the last chunk, whose size is 0, this ends the body
     enter(Phase::writing, shared_->limits.write_timeout);
-    co_await write_all(socket_, head_, *piece, failed);
+    co_await socket_.write_all(head_, *piece, failed);
     if (end || failed) co_return !failed;
   }
 }

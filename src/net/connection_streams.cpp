@@ -55,17 +55,17 @@ asio::awaitable<void> Connection::run_stream(Response& response) {
   write_head(head_, response,
              {.http11 = chunked, .keep_alive = false, .request_id = request_.request_id, .date = shared_->date()});
   error_code failed;
-  co_await write_all(socket_, head_, {}, failed);
+  co_await socket_.write_all(head_, {}, failed);
   if (failed || shared_->stopping || shared_->abandoned) co_return;
 
   // A client that vanished without closing is noticed because it acknowledges nothing.
   int patience = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(shared_->limits.write_timeout).count());
-  ::setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+  ::setsockopt(socket_.raw().native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
   events_ = std::make_unique<Events>(socket_, shared_->clock, shared_->limits.write_timeout, chunked);
   phase_ = Phase::streaming;
   spawn_stream(run_events(shared_from_this(), std::move(response.stream)));
   // Bytes that a client sends on a stream are ignored; the end of its connection is not.
-  while (!stream_done_ && !failed) co_await read_some(socket_, in_.bytes.get(), in_.size, failed);
+  while (!stream_done_ && !failed) co_await socket_.read_some(in_.bytes.get(), in_.size, failed);
   if (!stream_done_) {
     events_->give_up();
     stream_cancel_.emit(asio::cancellation_type::all);
@@ -96,10 +96,10 @@ asio::awaitable<void> Connection::run_socket(Response& response) {
   co_await asio::this_coro::throw_if_cancelled(false);
   HeaderList headers = std::move(response.headers);
   headers.emplace_back("x-request-id", request_.request_id);
-  std::string received(in_.bytes.get() + in_.begin, in_.end - in_.begin);
+  socket_.put_back({in_.bytes.get() + in_.begin, in_.end - in_.begin});
   in_ = Received(0);
-  auto opened = co_await accept_web_socket(std::move(socket_), std::move(received), request_, std::move(headers),
-                                           response.socket_limits, shared_->limits.write_timeout);
+  auto opened = co_await accept_web_socket(std::move(socket_), request_, std::move(headers), response.socket_limits,
+                                           shared_->limits.write_timeout);
   if (!opened || shared_->abandoned) co_return;
   WebSocket socket = *std::move(opened);
   socket_talk_ = &socket;
@@ -137,7 +137,7 @@ void Connection::stream_ended(std::exception_ptr thrown) {
   if (socket_talk_ != nullptr) socket_talk_->begin_close(stream_broken_ ? kInternalError : kNormal, "");
   error_code ignored;
   stream_end_.cancel();
-  socket_.cancel(ignored);
+  socket_.raw().cancel(ignored);
 }
 
 }  // namespace weir::net

@@ -50,27 +50,25 @@ namespace {
 Error gone_error() { return Error{Errc::unavailable, "client_gone", "the client of the event stream has gone"}; }
 }  // namespace
 
-Connection::Events::Events(tcp::socket& socket, Clock& clock, Duration write_timeout, bool chunked)
+Connection::Events::Events(SealedSocket& socket, Clock& clock, Duration write_timeout, bool chunked)
     : socket_(socket), clock_(clock), write_timeout_(write_timeout), chunked_(chunked), written_(clock.now()) {}
 
-void Connection::Events::append(std::string_view text) {
-  if (!chunked_) {
-    unsent_ += text;
-    return;
-  }
-  fmt::format_to(std::back_inserter(unsent_), "{:x}\r\n", text.size());
+// False where TLS has ended, after which nothing can be told any more.
+bool Connection::Events::append(std::string_view text) {
+  size_t begin = unsent_.size();
+  if (chunked_) fmt::format_to(std::back_inserter(unsent_), "{:x}\r\n", text.size());
   unsent_ += text;
-  unsent_ += "\r\n";
+  if (chunked_) unsent_ += "\r\n";
+  return socket_.seal(unsent_, begin);
 }
 
 asio::awaitable<Status> Connection::Events::send_text(std::string_view events) {
   if (gone_) co_return gone_error();
   if (sending_) co_return Error{Errc::internal, "send_overlaps", "an event is still being sent on this stream"};
   sending_ = true;
-  append(events);
   deadline_ = clock_.now() + write_timeout_;
-  error_code failed;
-  co_await write_all(socket_, unsent_, {}, failed);
+  error_code failed = asio::error::connection_reset;
+  if (append(events)) co_await write_all(socket_.raw(), unsent_, {}, failed);
   sending_ = false;
   if (failed) {
     // Part of the event may be out, so nothing can follow it.
@@ -87,14 +85,14 @@ void Connection::Events::tend(Instant now) {
   if (gone_) return;
   if (now >= deadline_) return cut_off();
   if (sending_) return;
-  if (unsent_.empty() && now - written_ >= kKeepAlive) append(": keep\n\n");
+  if (unsent_.empty() && now - written_ >= kKeepAlive && !append(": keep\n\n")) return cut_off();
   if (!unsent_.empty()) write_now(now);
 }
 
 // What the kernel does not take now is tried again at the next sweep, or goes out before the next event.
 void Connection::Events::write_now(Instant now) {
   error_code failed;
-  size_t put = socket_.write_some(asio::buffer(unsent_), failed);
+  size_t put = socket_.raw().write_some(asio::buffer(unsent_), failed);
   unsent_.erase(0, put);
   bool full = failed == asio::error::would_block || failed == asio::error::try_again;
   if (failed && !full) return cut_off();
@@ -107,15 +105,15 @@ void Connection::Events::write_now(Instant now) {
 
 void Connection::Events::cut_off() {
   gone_ = true;
-  error_code ignored;
-  socket_.close(ignored);
+  socket_.close();
 }
 
 asio::awaitable<void> Connection::Events::finish() {
   if (gone_) co_return;
+  size_t begin = unsent_.size();
   if (chunked_) unsent_ += "0\r\n\r\n";
   error_code failed;
-  co_await write_all(socket_, unsent_, {}, failed);
+  if (socket_.seal(unsent_, begin)) co_await write_all(socket_.raw(), unsent_, {}, failed);
 }
 
 }  // namespace weir::net

@@ -10,7 +10,7 @@ namespace weir::net {
 
 class Connection::Events final : public EventStream {
  public:
-  Events(tcp::socket& socket, Clock& clock, Duration write_timeout, bool chunked);
+  Events(SealedSocket& socket, Clock& clock, Duration write_timeout, bool chunked);
 
   boost::asio::awaitable<Status> send_text(std::string_view events) override;
   void tend(Instant now);
@@ -20,15 +20,15 @@ class Connection::Events final : public EventStream {
   boost::asio::awaitable<void> finish();
 
  private:
-  void append(std::string_view text);
+  bool append(std::string_view text);
   void write_now(Instant now);
   void cut_off();
 
-  tcp::socket& socket_;
+  SealedSocket& socket_;
   Clock& clock_;
   const Duration write_timeout_;
   const bool chunked_;
-  std::string unsent_;
+  std::string unsent_;  // as it is written: encrypted where TLS is spoken
   bool sending_ = false;
   bool gone_ = false;
   Instant written_;                    // when the last byte was taken

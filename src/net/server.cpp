@@ -76,6 +76,7 @@ struct HttpServer::State : ServerShared {
   void close_listeners();
   bool running() const { return !open.empty() || loops > 0; }
 
+  std::shared_ptr<const TlsIdentity> identity;  // of new connections; none: they speak in the clear
   std::vector<std::shared_ptr<tcp::acceptor>> acceptors;
   Instant hard_end = Instant::max();  // when what still runs is cut off
   bool crowded = false;               // somebody was refused since the last sweep
@@ -93,6 +94,8 @@ HttpServer::~HttpServer() {
   state_->for_each(&Connection::close_hard);
   asio::dispatch(state_->io, [state = state_] { state->wake_sweep.emit(asio::cancellation_type::all); });
 }
+
+void HttpServer::use(std::shared_ptr<const TlsIdentity> identity) { state_->identity = std::move(identity); }
 
 Status HttpServer::listen(std::string_view address) {
   TRY(endpoint, parse_address(address));
@@ -180,7 +183,8 @@ void HttpServer::State::take(const std::shared_ptr<State>& self, tcp::socket soc
           .with("connections_max", limits.connections_max)
           .with("left_out", *left_out);
   if (full && open.size() >= limits.connections_max + kRefusalsMax) return;
-  auto connection = std::make_shared<Connection>(self, std::move(socket));
+  auto tls = identity ? std::make_unique<TlsSession>(*identity) : nullptr;
+  auto connection = std::make_shared<Connection>(self, SealedSocket(std::move(socket), std::move(tls)));
   connection->start(full ? Connection::Mode::refuse : Connection::Mode::serve);
 }
 

@@ -42,8 +42,8 @@ std::optional<std::string> decode_text(std::string_view raw, Plus plus) {
 }
 
 Result<Target> split_target(std::string_view raw) {
-  if (raw.substr(0, 7) == "http://") {
-    size_t path = raw.find_first_of("/?", 7);
+  if (raw.starts_with("http://") || raw.starts_with("https://")) {
+    size_t path = raw.find_first_of("/?", raw.find("//") + 2);
     raw = path == std::string_view::npos ? std::string_view("/") : raw.substr(path);
   }
   Target target;

@@ -1,5 +1,7 @@
 #include "tls.hpp"
 
+#include "weir/net/tls_identity.hpp"
+
 #include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -7,13 +9,14 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include <algorithm>
 #include <array>
 
 namespace weir::net {
 
 namespace {
 
-constexpr unsigned char kAlpn[] = "\x08http/1.1";
+constexpr size_t kRecordBytes = 16 << 10;
 
 Error failure(std::string reason, std::string message) {
   return Error{Errc::unavailable, std::move(reason), std::move(message)};
@@ -73,10 +76,21 @@ Result<std::shared_ptr<const TlsTrust>> TlsTrust::load(const std::string& ca_fil
   return std::shared_ptr<const TlsTrust>(std::move(made));
 }
 
-TlsSession::TlsSession(std::shared_ptr<const TlsTrust> trust, std::string host)
-    : trust_(std::move(trust)), host_(std::move(host)), ssl_(::SSL_new(trust_->context_)) {
-  WEIR_ASSERT(ssl_ != nullptr);
-  ::SSL_set_bio(ssl_, ::BIO_new(::BIO_s_mem()), ::BIO_new(::BIO_s_mem()));
+namespace {
+ssl_st* new_session(ssl_ctx_st* context) {
+  ssl_st* made = ::SSL_new(context);
+  WEIR_ASSERT(made != nullptr);
+  ::SSL_set_bio(made, ::BIO_new(::BIO_s_mem()), ::BIO_new(::BIO_s_mem()));
+  return made;
+}
+}  // namespace
+
+TlsSession::TlsSession(const TlsIdentity& identity) : ssl_(new_session(identity.context_)) {
+  ::SSL_set_accept_state(ssl_);
+}
+
+TlsSession::TlsSession(const TlsTrust& trust, std::string host)
+    : host_(std::move(host)), ssl_(new_session(trust.context_)) {
   ::SSL_set_connect_state(ssl_);
   // A name that cannot be checked must not be taken for one that was.
   if (is_address(host_)) {
@@ -95,8 +109,11 @@ Error TlsSession::problem() const {
   if (long verdict = ::SSL_get_verify_result(ssl_); verdict != X509_V_OK) return certificate_problem(verdict, host_);
   unsigned long code = ::ERR_peek_last_error();
   int reason = ERR_GET_REASON(code);
-  if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST || reason == SSL_R_PACKET_LENGTH_TOO_LONG)
-    return failure("tls_not_spoken", "it does not speak TLS there: is http:// or another port meant?");
+  if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST || reason == SSL_R_HTTPS_PROXY_REQUEST ||
+      reason == SSL_R_PACKET_LENGTH_TOO_LONG)
+    return failure("tls_not_spoken", ::SSL_is_server(ssl_) == 1
+                                         ? "this port speaks TLS: its address begins with https://"
+                                         : "it does not speak TLS there: is http:// or another port meant?");
   const char* text = ::ERR_reason_error_string(code);
   return failure("tls_failed", fmt::format("no encrypted connection: {}", text != nullptr ? text : "protocol error"));
 }
@@ -114,20 +131,29 @@ void TlsSession::feed(std::string_view received) {
   ::BIO_write(::SSL_get_rbio(ssl_), received.data(), static_cast<int>(received.size()));
 }
 
+size_t TlsSession::output_bytes() const { return ::BIO_ctrl_pending(::SSL_get_wbio(ssl_)); }
+
 std::string TlsSession::take_output() {
-  BIO* out = ::SSL_get_wbio(ssl_);
-  std::string text(::BIO_ctrl_pending(out), '\0');
-  if (!text.empty()) ::BIO_read(out, text.data(), static_cast<int>(text.size()));
+  std::string text(output_bytes(), '\0');
+  if (!text.empty()) ::BIO_read(::SSL_get_wbio(ssl_), text.data(), static_cast<int>(text.size()));
   return text;
 }
 
-Result<std::string> TlsSession::encrypt(std::string_view head, std::string_view body) {
+// Record by record, because the memory between the two keeps the size that it once had.
+Status TlsSession::encrypt(std::string_view text, std::string& to) {
   ::ERR_clear_error();
-  // Memory takes everything at once: nothing is left over.
-  for (std::string_view part : {head, body}) {
+  while (!text.empty()) {
     size_t put = 0;
-    if (!part.empty() && ::SSL_write_ex(ssl_, part.data(), part.size(), &put) != 1) return problem();
+    if (::SSL_write_ex(ssl_, text.data(), std::min(text.size(), kRecordBytes), &put) != 1) return problem();
+    text.remove_prefix(put);
+    to += take_output();
   }
+  return ok();
+}
+
+std::string TlsSession::goodbye() {
+  ::ERR_clear_error();
+  if (established()) ::SSL_shutdown(ssl_);
   return take_output();
 }
 

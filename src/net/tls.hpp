@@ -1,9 +1,10 @@
-// TLS for the client: which authorities are believed, and one encrypted conversation.
+// TLS: which authorities a client believes, and one encrypted conversation of a client or of a server.
 //
 // A session does no input or output: bytes that came from the socket are fed to it, bytes that it wants sent are taken
 // from it, so that the owner of the socket keeps its deadlines, also the one past which no byte may be written. TLS 1.2
-// and newer; the server's certificate must lead to a known authority, be valid now, and be for the name that was asked
-// for. Nothing switches that off. A trust is shared freely; a session belongs to one thread.
+// and newer. To a client, the server's certificate must lead to a known authority, be valid now, and be for the name
+// that was asked for. Nothing switches that off. A server shows its TlsIdentity and asks for no certificate. A trust is
+// shared freely; a session belongs to one thread.
 #pragma once
 
 #include "weir/base/result.hpp"
@@ -16,6 +17,8 @@ struct ssl_ctx_st;
 struct ssl_st;
 
 namespace weir::net {
+
+inline constexpr unsigned char kAlpn[] = "\x08http/1.1";  // the only protocol that is spoken within
 
 class TlsTrust {
  public:
@@ -30,10 +33,14 @@ class TlsTrust {
   ssl_ctx_st* context_;
 };
 
+class TlsIdentity;
+
 class TlsSession {
  public:
-  // `host` is the name or address that the certificate must be for.
-  TlsSession(std::shared_ptr<const TlsTrust> trust, std::string host);
+  // A client's. `host` is the name or address that the certificate must be for.
+  TlsSession(const TlsTrust& trust, std::string host);
+  // A server's. Neither trust nor identity must live longer than this call.
+  explicit TlsSession(const TlsIdentity& identity);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
 
@@ -41,16 +48,19 @@ class TlsSession {
   Status shake_hands();
   bool established() const;
   void feed(std::string_view received);
+  size_t output_bytes() const;
   std::string take_output();
-  Result<std::string> encrypt(std::string_view head, std::string_view body);
-  // Appends what can be read to `to`. `closed`: the server has said that nothing follows.
+  // Appends `text`, encrypted, to `to`, behind whatever else waited to be sent.
+  Status encrypt(std::string_view text, std::string& to);
+  // Appends what can be read to `to`. `closed`: the peer has said that nothing follows.
   Status decrypt(std::string& to, bool& closed);
+  // What tells the peer that nothing follows.
+  std::string goodbye();
 
  private:
   Error problem() const;
 
-  const std::shared_ptr<const TlsTrust> trust_;
-  const std::string host_;
+  const std::string host_;  // a client's
   ssl_st* ssl_;
 };
 

@@ -1,4 +1,4 @@
-// For the tests of TLS: an authority made on the spot, and a server that shows one of its certificates.
+// For the tests of TLS: an authority made on the spot, and a server of OpenSSL's that shows one of its certificates.
 // The server runs in a thread of its own, one connection at a time.
 #pragma once
 
@@ -33,6 +33,25 @@ struct Certificate {
     ::X509_free(x509);
     ::EVP_PKEY_free(key);
   }
+  // Each replaces the file as a whole, as those who renew certificates do.
+  void write(const std::string& path) const {
+    replace(path, [this](FILE* file) { return ::PEM_write_X509(file, x509); });
+  }
+  void write_key(const std::string& path, const std::string& password = "") const {
+    const EVP_CIPHER* lock = password.empty() ? nullptr : ::EVP_aes_128_cbc();
+    replace(path, [&](FILE* file) {
+      return ::PEM_write_PKCS8PrivateKey(file, key, lock, password.data(), static_cast<int>(password.size()), nullptr,
+                                         nullptr);
+    });
+  }
+
+ private:
+  static void replace(const std::string& path, const std::function<int(FILE*)>& fill) {
+    FILE* file = std::fopen((path + ".new").c_str(), "we");
+    WEIR_ASSERT(file != nullptr && fill(file) == 1);
+    std::fclose(file);
+    WEIR_ASSERT(std::rename((path + ".new").c_str(), path.c_str()) == 0);
+  }
 };
 
 class Authority {
@@ -44,11 +63,7 @@ class Authority {
     fill(*made, "server", "CA:FALSE", names, seconds_left);
     return made;
   }
-  void write(const std::string& path) const {
-    FILE* file = std::fopen(path.c_str(), "we");
-    WEIR_ASSERT(file != nullptr && ::PEM_write_X509(file, own_.x509) == 1);
-    std::fclose(file);
-  }
+  void write(const std::string& path) const { own_.write(path); }
 
  private:
   void fill(Certificate& made, const char* subject, const char* basic, const std::string& names, long left) const {

@@ -79,7 +79,7 @@ auto decorator_of(HeaderList headers, http::field own_name) {
 // Three coroutines share it: the reader, the writer, and the watch over all time limits. Each ends once `end` is set.
 class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(tcp::socket socket, std::unique_ptr<TlsSession> tls, std::string received, WebSocketLimits limits);
+  Impl(SealedSocket socket, WebSocketLimits limits);
 
   // `handshake` is one of the two below. Cancelling the caller gives up.
   static asio::awaitable<Status> open(std::shared_ptr<Impl> self, asio::awaitable<Status> handshake);
@@ -133,9 +133,8 @@ class WebSocket::Impl : public std::enable_shared_from_this<Impl> {
   std::optional<Moment> closing_since_;
 };
 
-WebSocket::Impl::Impl(tcp::socket socket, std::unique_ptr<TlsSession> tls, std::string received,
-                      WebSocketLimits limits)
-    : stream_(std::move(socket), std::move(tls), std::move(received)), limits_(limits),
+WebSocket::Impl::Impl(SealedSocket socket, WebSocketLimits limits)
+    : stream_(std::move(socket)), limits_(limits),
       changed_(stream_.get_executor(), Moment::max()), tick_(stream_.get_executor()) {
   stream_.read_message_max(limits_.message_bytes_max);
   stream_.auto_fragment(false);
@@ -464,18 +463,17 @@ asio::awaitable<void> WebSocket::close(std::uint16_t code, std::string reason) {
 }
 
 // A caller that is cancelled drops `made`, which ends whatever goes on.
-asio::awaitable<Result<WebSocket>> accept_web_socket(tcp::socket socket, std::string received, const Request& request,
-                                                     HeaderList headers, WebSocketLimits limits, Duration patience) {
-  auto impl = std::make_shared<WebSocket::Impl>(std::move(socket), nullptr, std::move(received), limits);
+asio::awaitable<Result<WebSocket>> accept_web_socket(SealedSocket socket, const Request& request, HeaderList headers,
+                                                     WebSocketLimits limits, Duration patience) {
+  auto impl = std::make_shared<WebSocket::Impl>(std::move(socket), limits);
   WebSocket made(impl);
   auto handshake = impl->accept(upgrade_request(request), std::move(headers), patience);
   CO_TRY(opened, co_await WebSocket::Impl::open(impl, std::move(handshake)));
   co_return std::move(made);
 }
 
-asio::awaitable<Result<WebSocket>> dial_web_socket(tcp::socket socket, std::unique_ptr<TlsSession> tls,
-                                                   WebSocketDial dial, WebSocketLimits limits) {
-  auto impl = std::make_shared<WebSocket::Impl>(std::move(socket), std::move(tls), std::string(), limits);
+asio::awaitable<Result<WebSocket>> dial_web_socket(SealedSocket socket, WebSocketDial dial, WebSocketLimits limits) {
+  auto impl = std::make_shared<WebSocket::Impl>(std::move(socket), limits);
   WebSocket made(impl);
   auto handshake = impl->dial(std::move(dial));
   CO_TRY(opened, co_await WebSocket::Impl::open(impl, std::move(handshake)));

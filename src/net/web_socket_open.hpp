@@ -2,8 +2,7 @@
 // Loop thread only.
 #pragma once
 
-#include "socket_io.hpp"
-#include "tls.hpp"
+#include "sealed_socket.hpp"
 
 #include "weir/net/client.hpp"
 
@@ -11,10 +10,10 @@ namespace weir::net {
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
-// The server's part. `received` came behind the request. The handshake must end within `patience`.
-boost::asio::awaitable<Result<WebSocket>> accept_web_socket(tcp::socket socket, std::string received,
-                                                            const Request& request, HeaderList headers,
-                                                            WebSocketLimits limits, Duration patience);
+// The server's part. The handshake must end within `patience`.
+boost::asio::awaitable<Result<WebSocket>> accept_web_socket(SealedSocket socket, const Request& request,
+                                                            HeaderList headers, WebSocketLimits limits,
+                                                            Duration patience);
 
 // The client's part, on a connection that is open. A refusal comes back as the error that the server named.
 struct WebSocketDial {
@@ -22,7 +21,7 @@ struct WebSocketDial {
   HeaderList headers;
   Duration patience;
 };
-boost::asio::awaitable<Result<WebSocket>> dial_web_socket(tcp::socket socket, std::unique_ptr<TlsSession> tls,
-                                                          WebSocketDial dial, WebSocketLimits limits);
+boost::asio::awaitable<Result<WebSocket>> dial_web_socket(SealedSocket socket, WebSocketDial dial,
+                                                          WebSocketLimits limits);
 
 }  // namespace weir::net

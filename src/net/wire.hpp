@@ -1,12 +1,11 @@
-// Wire: the connection below a WebSocket, encrypted where TLS is spoken, as Beast wants to read and write one.
+// Wire: the connection below a WebSocket, as Beast wants to read and write one.
 //
 // Beast's operations meet it through functions of one type, so that Asio's own are compiled once and not anew for each
 // of Beast's. One read and one write may be under way at the same time. Loop thread only: what an operation completes
 // with is delivered on the executor of the socket.
 #pragma once
 
-#include "socket_io.hpp"
-#include "tls.hpp"
+#include "sealed_socket.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/buffer.hpp>
@@ -15,7 +14,6 @@
 #include <array>
 #include <functional>
 #include <memory>
-#include <string>
 
 namespace weir::net {
 
@@ -25,8 +23,7 @@ class Wire {
   using Done = std::function<void(error_code, size_t)>;
   using Moment = std::chrono::steady_clock::time_point;
 
-  // `received` is read before anything that still comes.
-  Wire(tcp::socket socket, std::unique_ptr<TlsSession> tls, std::string received);
+  explicit Wire(SealedSocket socket);
   executor_type get_executor() { return socket_.get_executor(); }
 
   template <class Buffers, class Handler>
@@ -80,11 +77,8 @@ class Wire {
   boost::asio::awaitable<Moved> read(boost::asio::mutable_buffer to);
   boost::asio::awaitable<Moved> write(boost::asio::const_buffer first, boost::asio::const_buffer second);
   boost::asio::awaitable<Moved> drain(bool server);
-  boost::asio::awaitable<void> receive_sealed(error_code& failed);
 
-  tcp::socket socket_;
-  std::unique_ptr<TlsSession> tls_;
-  std::string received_;
+  SealedSocket socket_;
   Moment last_read_, last_write_;
 };
 

@@ -141,7 +141,7 @@ Result<std::string> own_address(const Plane& plane, const net::Request& request)
   auto usual = [](unsigned char c) { return std::isalnum(c) != 0 || (c != 0 && std::strchr(".-_:[]", c) != nullptr); };
   if (host.empty() || !std::ranges::all_of(host, usual))
     return bad_field("Host", "must be a host's name or address, and perhaps a port");
-  bool tls = request.header("x-forwarded-proto") == "https";
+  bool tls = request.encrypted || request.header("x-forwarded-proto") == "https";
   return fmt::format("{}://{}", tls ? "https" : "http", host);
 }
 

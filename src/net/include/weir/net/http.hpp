@@ -44,6 +44,7 @@ struct Request {
   BodyReader* streamed = nullptr;  // the body, where the route declares a StreamedBody; lives as long as the handler
   std::string request_id;   // the client's X-Request-Id when it is sane, else made here
   std::string remote;       // the peer's address, for logs
+  bool encrypted = false;   // it came over TLS, to this server itself
 
   std::string_view header(std::string_view lower_name) const;
   const std::string& param(std::string_view name) const;  // present because the route says so

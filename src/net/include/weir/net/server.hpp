@@ -1,13 +1,15 @@
 // HttpServer: HTTP/1.1 with limits everywhere, because anything can connect.
 //
 // Runs on one io_context thread. Bodies, headers, connections, and the time a client may take to send a request or to
-// read an answer are bounded; what exceeds a bound is answered (413, 431, 408, 503) and closed. A handler that throws
+// read an answer are bounded; what exceeds a bound is answered (413, 431, 408, 503) and closed. A server with an
+// identity speaks TLS only; the handshake counts as a request whose header must arrive in time. A handler that throws
 // answers 500 without detail and logs. Every answer carries X-Request-Id. `stop` closes the listener, lets running
 // requests finish within the grace, ends event streams, and returns when the last connection is gone.
 #pragma once
 
 #include "weir/base/clock.hpp"
 #include "weir/net/router.hpp"
+#include "weir/net/tls_identity.hpp"
 
 #include <boost/asio/io_context.hpp>
 
@@ -19,7 +21,7 @@ struct ServerLimits {
   size_t body_bytes_max = 1 << 20;
   size_t header_bytes_max = 16 << 10;
   size_t connections_max = 20'000;
-  Duration read_timeout = 15s;    // from the first byte of a request to its last
+  Duration read_timeout = 15s;    // from the first byte of a request to its last; for the TLS handshake
   Duration idle_timeout = 75s;    // between requests
   Duration idle_when_full = 5s;   // the same, while others are refused
   Duration write_timeout = 15s;   // for one answer, or one event of a stream
@@ -41,6 +43,8 @@ class HttpServer {
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
 
+  // New connections speak TLS and are shown this from now on; those that there are go on as they began. Loop thread.
+  void use(std::shared_ptr<const TlsIdentity> identity);
   // "127.0.0.1:8080", "[::1]:0", "0.0.0.0:8080"; port 0 takes a free one. Fails with a sentence ("address in use").
   Status listen(std::string_view address);
   // The first of 64 ports from `port` on that nobody else listens on; any free one for 0.
