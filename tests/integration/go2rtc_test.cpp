@@ -31,6 +31,7 @@ class Go2rtc {
     EXPECT_TRUE(eventually(20s, [&] { return accepts(api_) && accepts(rtsp_); })) << program_->log();
   }
   void kill() { program_.reset(); }
+  void signal(int number) const { program_->signal(number); }
   std::vector<std::string> flags() const {
     return {"--source-mode", "go2rtc", "--go2rtc-api", url(), "--go2rtc-rtsp-base", rtsp()};
   }
@@ -158,6 +159,19 @@ TEST_F(Go2rtcMode, ARestartOfGo2rtc_BringsEveryCameraBack_WithinTheLimitOfDials_
   EXPECT_LE(peak, 2);
   EXPECT_LE(count, 18u) << seen;
   EXPECT_EQ(fleet_->versions(), versions) << "an owner or its version changed";
+}
+
+TEST_F(Go2rtcMode, AGo2rtcThatHangs_MakesItsCamerasFail_AndHoldsUpNoStop) {
+  start(2);
+  Runner& runner = fleet_->add("r1");
+  ASSERT_TRUE(fleet_->all_stream(30s)) << fleet_->report() << go2rtc_->log();
+  go2rtc_->signal(SIGSTOP);
+  EXPECT_TRUE(eventually(30s, [&] { return error_of("cam-1") == "TCP_REFUSED" && error_of("cam-2") == "TCP_REFUSED"; }))
+      << fleet_->report();
+  ::kill(runner.parent(), SIGTERM);
+  EXPECT_EQ(runner.wait(20s), 0) << fleet_->report();
+  go2rtc_->signal(SIGCONT);
+  EXPECT_TRUE(fleet_->owner_of("cam-1").empty() && fleet_->owner_of("cam-2").empty()) << "their leases are given back";
 }
 
 TEST_F(Go2rtcMode, ACameraThatFails_HasTheCodeOfItsFailure) {
