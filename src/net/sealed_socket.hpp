@@ -21,7 +21,6 @@ class SealedSocket {
   SealedSocket(SealedSocket&&) = default;
 
   tcp::socket& raw() { return socket_; }
-  const tcp::socket& raw() const { return socket_; }
   tcp::socket::executor_type get_executor() { return socket_.get_executor(); }
   bool sealed() const { return tls_ != nullptr; }
   // From here on, in the clear or under another session.

@@ -56,7 +56,7 @@ struct Certificate {
 
 class Authority {
  public:
-  Authority() { fill(own_, "the test's authority", "CA:TRUE", "", 3600); }
+  Authority() { fill(own_, "the test's authority", "critical,CA:TRUE", "", 3600); }
   // `names` as in "DNS:localhost" or "IP:127.0.0.1"; valid for so long from now on, or until so long ago.
   std::unique_ptr<Certificate> issue(const std::string& names, long seconds_left = 3600) const {
     auto made = std::make_unique<Certificate>();
@@ -76,12 +76,18 @@ class Authority {
     X509_NAME* name = ::X509_get_subject_name(made.x509);
     ::X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(subject), -1, -1, 0);
     ::X509_set_issuer_name(made.x509, ::X509_get_subject_name(own_.x509));
+    // What strict clients want to find (RFC 5280).
     extend(made, NID_basic_constraints, basic);
+    extend(made, NID_key_usage, &made == &own_ ? "critical,keyCertSign,cRLSign" : "critical,digitalSignature");
+    extend(made, NID_subject_key_identifier, "hash");
+    extend(made, NID_authority_key_identifier, "keyid:always");
     if (!names.empty()) extend(made, NID_subject_alt_name, names.c_str());
     WEIR_ASSERT(::X509_sign(made.x509, own_.key, ::EVP_sha256()) > 0);
   }
-  static void extend(Certificate& made, int what, const char* value) {
-    X509_EXTENSION* extension = ::X509V3_EXT_conf_nid(nullptr, nullptr, what, value);
+  void extend(Certificate& made, int what, const char* value) const {
+    X509V3_CTX context;
+    ::X509V3_set_ctx(&context, own_.x509, made.x509, nullptr, nullptr, 0);
+    X509_EXTENSION* extension = ::X509V3_EXT_conf_nid(nullptr, &context, what, value);
     WEIR_ASSERT(extension != nullptr);
     ::X509_add_ext(made.x509, extension, -1);
     ::X509_EXTENSION_free(extension);

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 
 namespace weir::test {
 
@@ -102,7 +104,14 @@ bool WeirProcess::running() {
   if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
   return pid_ > 0;
 }
-std::string WeirProcess::url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+std::string WeirProcess::url() const {
+  return fmt::format("{}://127.0.0.1:{}", ca_file().empty() ? "http" : "https", port_);
+}
+
+std::string WeirProcess::ca_file() const {
+  auto flag = std::ranges::find(more_, "--tls-certificate-file");
+  return flag == more_.end() ? "" : (std::filesystem::path(*std::next(flag)).parent_path() / "ca.pem").string();
+}
 
 std::string WeirProcess::log() const {
   return text_in_file(fmt::format("{}/weir-{}.log", folder_, port_));
@@ -121,7 +130,7 @@ Secret WeirProcess::token(const std::string& role, const std::string& sub, const
 
 Reply WeirProcess::raw(net::ClientRequest request) const {
   boost::asio::io_context io;
-  auto client = net::HttpClient::create(io, url());
+  auto client = net::HttpClient::create(io, url(), {.ca_file = ca_file()});
   WEIR_ASSERT(client);
   auto response = run(io, client->send(std::move(request)));
   if (!response) return {0, nullptr, response.error().message, {}};

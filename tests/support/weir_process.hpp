@@ -34,7 +34,8 @@ struct Reply {
 class WeirProcess {
  public:
   // `database` is "sqlite:PATH" or a postgres:// URL. `folder` holds the auth secret and the log; processes that share
-  // it accept each other's tokens. `more` are further flags.
+  // it accept each other's tokens. `more` are further flags; beside a certificate that they name lies its authority's,
+  // ca.pem.
   WeirProcess(std::string folder, std::string database, std::vector<std::string> more = {});
   ~WeirProcess();
   WeirProcess(const WeirProcess&) = delete;
@@ -49,6 +50,7 @@ class WeirProcess {
   const std::string& folder() const { return folder_; }
 
   std::string url() const;
+  std::string ca_file() const;  // "" where TLS is not spoken
   std::string log() const;
   // A token signed with this installation's secret.
   Secret token(const std::string& role, const std::string& sub = "test", const std::string& tenant = {}) const;

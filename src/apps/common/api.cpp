@@ -292,10 +292,11 @@ std::string secret_file(const Settings& settings) {
   return given.empty() ? settings.text("state_dir") + "/auth.secret" : given;
 }
 
-std::string url_of(const std::string& address) {
-  if (address.starts_with("0.0.0.0:")) return "http://127.0.0.1" + address.substr(7);
-  if (address.starts_with("[::]:")) return "http://[::1]" + address.substr(4);
-  return "http://" + address;
+std::string url_of(const std::string& address, std::string_view scheme) {
+  std::string_view place = address;
+  if (place.starts_with("0.0.0.0:")) return fmt::format("{}://127.0.0.1{}", scheme, place.substr(7));
+  if (place.starts_with("[::]:")) return fmt::format("{}://[::1]{}", scheme, place.substr(4));
+  return fmt::format("{}://{}", scheme, place);
 }
 
 bool listens_on_loopback(std::string_view listen) {

@@ -80,7 +80,7 @@ void add_query(std::string& target, std::string_view name, std::string_view valu
 std::string endpoint_file(const std::string& state_dir);
 std::string secret_file(const Settings& settings);
 // The URL under which this machine reaches a server bound to `address`.
-std::string url_of(const std::string& address);
+std::string url_of(const std::string& address, std::string_view scheme = "http");
 // Whether "host:port" can be reached from this machine alone.
 bool listens_on_loopback(std::string_view listen);
 

@@ -46,6 +46,14 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
+// A file that is replaced is another one, even if it was written in the same second.
+std::string file_state(const std::string& path) {
+  struct ::stat about {};
+  if (::stat(path.c_str(), &about) != 0) return "";
+  auto nanoseconds = [](const timespec& at) { return at.tv_sec * 1'000'000'000 + at.tv_nsec; };
+  return fmt::format("{}/{}/{}/{}", about.st_ino, about.st_size, nanoseconds(about.st_mtim), nanoseconds(about.st_ctim));
+}
+
 Status write_file(const std::string& path, std::string_view text, unsigned mode) {
   std::string beside = path + ".new";
   {

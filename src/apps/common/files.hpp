@@ -15,6 +15,8 @@ inline constexpr std::string_view kFileFailed = "file";  // the reason of all er
 Result<std::string> read_file(const std::string& path, size_t bytes_max);
 // Without the blanks and line ends around it: what a file with one value holds.
 std::string trimmed(std::string_view text);
+// Another text once the file was written or replaced, "" where there is none.
+std::string file_state(const std::string& path);
 // Written beside and renamed, so that a reader never sees half of it.
 Status write_file(const std::string& path, std::string_view text, unsigned mode);
 // Creates the folder (0700) and those above it where they are missing.

@@ -1,9 +1,9 @@
 #include "settings_watch.hpp"
 
+#include "files.hpp"
+
 #include "weir/base/log.hpp"
 #include "weir/settings/all_settings.hpp"
-
-#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -30,11 +30,8 @@ SettingsWatch::SettingsWatch(boost::asio::io_context& io, const Arguments& argum
       seen_(state_of_file()),
       timer_(io) {}
 
-// A file that is replaced is another one, even if it was written in the same second.
 std::string SettingsWatch::state_of_file() const {
-  struct ::stat about {};
-  if (!arguments_.config_file() || ::stat(arguments_.config_file()->c_str(), &about) != 0) return "";
-  return fmt::format("{}/{}/{}.{}", about.st_ino, about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+  return arguments_.config_file() ? file_state(*arguments_.config_file()) : "";
 }
 
 void SettingsWatch::start() {

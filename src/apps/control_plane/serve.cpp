@@ -1,6 +1,5 @@
 #include "serve.hpp"
 
-#include "common/api.hpp"
 #include "common/files.hpp"
 #include "common/logging.hpp"
 #include "common/print.hpp"
@@ -22,8 +21,9 @@ Result<int> control_plane(const Arguments& arguments) {
     TRY(made, make_private_folder(settings.text("state_dir")));
   }
   ServerProcess process(arguments, settings);
+  TRY(sealed, process.use_certificate());
   TRY(started, process.start(url));
-  print_line("listening on " + url_of(process.address()));
+  print_line("listening on " + process.url());
   return process.run(std::nullopt);
 }
 

@@ -76,6 +76,16 @@ size_t connections_allowed(size_t wanted, size_t descriptors) {
 ServerProcess::ServerProcess(const Arguments& arguments, Settings settings)
     : settings_(std::move(settings)), watch_(io_, arguments, settings_) {}
 
+Status ServerProcess::use_certificate() {
+  std::string certificate_file = settings_.text("tls_certificate_file");
+  if (certificate_file.empty()) return ok();
+  TRY(opened, CertificateWatch::open(io_, metrics_, std::move(certificate_file), settings_.text("tls_key_file")));
+  certificate_ = std::move(opened);
+  return ok();
+}
+
+std::string ServerProcess::url() const { return url_of(server_->address(), certificate_ ? "https" : "http"); }
+
 Status ServerProcess::start(const Secret& database_url) {
   std::signal(SIGPIPE, SIG_IGN);
   size_t descriptors = posix::raise_descriptor_limit();
@@ -92,11 +102,12 @@ Status ServerProcess::start(const Secret& database_url) {
   plane_->add_routes(router_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, server_limits(settings_, descriptors),
                                               [this](const net::Finished& finished) { plane_->observe(finished); });
+  if (certificate_) certificate_->start([this](auto identity) { server_->use(std::move(identity)); });
   TRY(listening, server_->listen(settings_.text("listen")));
   // From here on the control plane counts as running: a signal that comes before `run` waits until then. The signals
   // are not kept sooner, because one that comes while the process waits for the store has to end it.
   signals_.add({SIGTERM, SIGINT, SIGHUP});
-  log::info("control_plane.started", "answering HTTP")
+  log::info("control_plane.started", certificate_ ? "answering HTTP over TLS" : "answering HTTP")
       .with("address", server_->address())
       .with("store", store_.kind)
       .with("database", store_.shown)
@@ -140,7 +151,10 @@ int ServerProcess::run(std::optional<Duration> limit) {
 }
 
 void ServerProcess::hear(int signal) {
-  if (signal == SIGHUP && !terminal_gone()) return watch_.read_again();
+  if (signal == SIGHUP && !terminal_gone()) {
+    if (certificate_) certificate_->look(true);
+    return watch_.read_again();
+  }
   if (stopping_ && signal != SIGHUP) ::_exit(128 + signal);
   begin_stop(signal == SIGINT ? "interrupted" : signal == SIGHUP ? "its terminal was closed" : "terminated");
 }
@@ -163,6 +177,7 @@ void ServerProcess::begin_stop(std::string_view why) {
     signals_.stop();
     limit_.cancel();
     watch_.stop();
+    if (certificate_) certificate_->stop();
   });
 }
 

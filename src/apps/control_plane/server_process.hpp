@@ -3,10 +3,11 @@
 // `start` opens the store, takes the address and keeps the signals that come from then on; `run` serves until SIGTERM,
 // SIGINT or the given time is up, then stops in the reverse order of the data's way: the companion first, then no new
 // requests, running ones finish within the grace, the ticker ends, the store closes. A second signal ends at once, and
-// so does a shutdown that hangs. SIGHUP, and a change of the settings file, bring the log level into effect. Main
-// thread only.
+// so does a shutdown that hangs. SIGHUP, and a change of the settings file, bring the log level into effect;
+// SIGHUP, and a change of its files, another certificate. Main thread only.
 #pragma once
 
+#include "certificate_watch.hpp"
 #include "common/command.hpp"
 #include "common/settings_watch.hpp"
 #include "common/signals.hpp"
@@ -45,8 +46,10 @@ class ServerProcess {
   // Before `run`.
   void attach(Companion companion) { companion_ = std::move(companion); }
 
+  // Before `start`: TLS is spoken where the settings name a certificate.
+  Status use_certificate();
   Status start(const Secret& database_url);
-  std::string address() const { return server_->address(); }
+  std::string url() const;  // under which this machine reaches it
   // Serves until it is told to stop, or for `limit`. 0 is a clean end; 1 that the ticker or the companion failed.
   int run(std::optional<Duration> limit);
 
@@ -67,6 +70,7 @@ class ServerProcess {
   std::unique_ptr<control_plane::ControlPlane> plane_;
   net::Router router_;
   std::unique_ptr<net::HttpServer> server_;
+  std::unique_ptr<CertificateWatch> certificate_;  // null: requests come in the clear
   Signals signals_{io_};
   SettingsWatch watch_;
   boost::asio::steady_timer limit_{io_};

@@ -70,6 +70,9 @@ TEST(AllSettings, ThoseThatDoNotGoTogether_AreRefused_WithTheOtherOnesValue) {
                                              "nothing after it (file weir.yaml:1)"},
       {"go2rtc_rtsp_base: http://localhost:8554", "go2rtc_rtsp_base must be rtsp:// with 127.0.0.1, localhost or [::1] and a "
                                                   "port, and nothing after it (file weir.yaml:1)"},
+      {"tls_certificate_file: a.pem",
+       "tls_certificate_file must be given together with tls_key_file (file weir.yaml:1)"},
+      {"tls_key_file: a.key", "tls_key_file must be given together with tls_certificate_file (file weir.yaml:1)"},
   };
   for (const auto& [text, expected] : rows)
     EXPECT_EQ(message({.yaml = text, .yaml_name = "weir.yaml"}), expected) << text;

@@ -345,7 +345,7 @@ Result<int> up(const Arguments& arguments) {
   ServerProcess process(arguments, settings);
   if (auto started = process.start(embedded_store(settings)); !started)
     return started.error().reason == "store_locked" ? already_running(state_dir, started.error()) : started.error();
-  std::string url = url_of(process.address());
+  std::string url = process.url();
   TRY(endpoint, Endpoint::announce(state_dir, url));
   offer_line("listening on " + url);
   offer(welcome(url, fs::absolute(state_dir).lexically_normal().string()));

@@ -39,6 +39,12 @@ inline constexpr SettingSpec kSettings[] = {
      "listens on loopback (a worker: while the control plane's address is on loopback; `weir worker detector`: while "
      "it listens there itself).",
      "control-plane up worker runner detector"},
+    {"tls_certificate_file", SettingKind::text, "", "path",
+     "The control plane's certificate (PEM), with those behind it that lead to an authority: with tls_key_file, it "
+     "answers over TLS only. Another certificate takes effect while running.",
+     "control-plane"},
+    {"tls_key_file", SettingKind::text, "", "path",
+     "The private key (PEM, without a password) of the certificate in tls_certificate_file.", "control-plane"},
     {"http_connections_max", SettingKind::integer, "20000", "connections",
      "How many HTTP connections are served at once; further ones are answered 503, 64 at a time, and closed.",
      "control-plane up", 1, 1000000},
@@ -75,6 +81,11 @@ inline Status check_settings(const Settings& s) {
                      fmt::format("between lease_ttl_min_s and lease_ttl_max_s, which are {} and {}", low, high));
   if (s.number("lease_renew_interval_s") * 2 > ttl)
     return s.refused("lease_renew_interval_s", fmt::format("at most half of lease_ttl_s, which is {}", ttl));
+  std::string_view certificate = "tls_certificate_file", key = "tls_key_file";
+  if (s.text(certificate).empty() != s.text(key).empty()) {
+    if (s.text(certificate).empty()) std::swap(certificate, key);
+    return s.refused(certificate, fmt::format("given together with {}", key));
+  }
   std::string url = s.text("model_files_url");
   if (!url.empty() && !url.starts_with("http://") && !url.starts_with("https://"))
     return s.refused("model_files_url", "an http:// or https:// address");
