@@ -1,9 +1,13 @@
 #include "command.hpp"
 
 #include "files.hpp"
+#include "manager_document.hpp"
 #include "words.hpp"
 
+#include "weir/base/log.hpp"
 #include "weir/settings/all_settings.hpp"
+
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 
@@ -29,8 +33,12 @@ Result<std::optional<double>> Arguments::number(std::string_view name) const {
 Result<Settings> Arguments::settings() const {
   Settings::Sources sources{.flags = flags_, .environment = [](const char* name) { return std::getenv(name); }};
   if (config_file_) {
-    TRY(yaml, read_file(*config_file_, 1 << 20));
-    sources.yaml = std::move(yaml);
+    TRY(text, read_file(*config_file_, 1 << 20));
+    auto document = read_manager_document(text);
+    if (document && !document->unused.empty())
+      log::info("settings.unused",
+                fmt::format("{}: accepted and not used here: {}", *config_file_, fmt::join(document->unused, ", ")));
+    sources.yaml = document ? std::move(document->settings) : std::move(text);
     sources.yaml_name = *config_file_;
   }
   return Settings::load(all_settings(), sources);

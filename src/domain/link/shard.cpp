@@ -137,6 +137,23 @@ void fold_snapshot(json::object& o) {
   o.erase("snapshotInterval");
 }
 
+// Documents that also configure a manager of workers: where they name the control plane beside `cp`, the worker
+// publishes there with their key; the rest is the manager's business.
+void fold_manager(json::object& o) {
+  json::object cp;
+  if (auto* given = o.if_contains("cp"); given != nullptr && given->is_object()) cp = given->get_object();
+  for (auto [from, to] : {std::pair{"control_plane_url", "base_url"}, {"api_key", "token"}}) {
+    auto* found = o.if_contains(from);
+    if (found != nullptr && !cp.contains(to)) cp[to] = *found;
+    o.erase(from);
+  }
+  if (!cp.empty()) o["cp"] = std::move(cp);
+  for (const char* name : {"manager_mode", "max_workers", "max_cameras_per_worker", "lease_ttl_seconds",
+                           "heartbeat_interval_seconds", "lease_retry_interval_seconds", "database_url",
+                           "deployment_group", "deployment_version"})
+    o.erase(name);
+}
+
 }  // namespace
 
 bool Source::same_dial(const Source& other) const {
@@ -182,6 +199,7 @@ Result<ShardConfig> read_shard_config(const json::value& document) {
   json::value sources = json::array();
   if (auto* found = rest.if_contains("sources")) sources = *found;
   rest.erase("sources");
+  fold_manager(rest);
   json::Context ctx{json::Unknown::reject};
   ShardText text;
   json::read_value(rest, text, "", ctx);

@@ -41,6 +41,25 @@ TEST(ShardConfig, TheSeedsExample_LoadsUnchanged) {
   EXPECT_EQ(shard->sources[1].config.max_fps, 6);
 }
 
+// The document of a manager that also starts workers.
+TEST(ShardConfig, AManagersDocument_LoadsUnchanged_AndNamesTheControlPlane) {
+  constexpr std::string_view manager = R"("control_plane_url": "https://cp.example", "api_key": "wk_1", "manager_mode": true,
+    "max_workers": 4, "max_cameras_per_worker": 16, "lease_ttl_seconds": 60, "heartbeat_interval_seconds": 30,
+    "lease_retry_interval_seconds": 10, "database_url": "postgres://db.example/weir", "deployment_group": "production",
+    "deployment_version": "v1.2.3")";
+  auto shard = read(fmt::format(R"({{"runner_id":"r", {}, "sources":[]}})", manager));
+  ASSERT_TRUE(shard) << shard.error().message;
+  EXPECT_EQ(shard->control_plane, "https://cp.example");
+  EXPECT_EQ(shard->token.reveal(), "wk_1");
+  auto both = read(fmt::format(R"({{"runner_id":"r", {}, "cp":{{"base_url":"https://other.example"}}}})", manager));
+  ASSERT_TRUE(both) << both.error().message;
+  EXPECT_EQ(both->control_plane, "https://other.example");
+  EXPECT_EQ(both->token.reveal(), "wk_1");
+  auto wrong = read(R"({"runner_id":"r","control_plane_url":5})");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "cp.base_url must be a string");
+}
+
 TEST(ShardConfig, EveryProblem_IsNamedWithItsPath_NeverWithItsValue) {
   auto shard = read(R"({"shard_id":"x","sources":[
     {"camera_uuid":"a","url":"rtsp://u:hunter2@h/1","site_id":"s","tenant_id":"t","max_fps":0},
