@@ -244,14 +244,74 @@ TEST_P(Api, Cameras_AreAddedChangedReplacedAndRemoved_OnBothPaths) {
     EXPECT_EQ(talk().get(one).code(), "camera_not_found");
   }
   Reply nowhere = talk().post(
-      "/v1/cameras",
+      "/v1/cameras?create_places=false",
       {{"camera_uuid", "c"}, {"tenant_id", "t1"}, {"site_id", "none"}, {"rtsp_url", "rtsp://camera.example/1"}});
   EXPECT_TRUE(nowhere.status == 404 || nowhere.status == 422) << nowhere.status << nowhere.text;
+  json::object homeless{
+      {"camera_uuid", "far"}, {"tenant_id", "t9"}, {"site_id", "s9"}, {"rtsp_url", "rtsp://camera.example/1"}};
+  Reply bound = Talk(process(), process().token("admin", "root", "t9")).post("/v1/cameras", homeless);
+  EXPECT_EQ(bound.status, 404) << "an administrator of one tenant makes none: " << bound.text;
+  EXPECT_EQ(talk().get("/v1/tenants/t9").status, 404);
+  EXPECT_EQ(talk().post("/v1/cameras", homeless).status, 201);
+  EXPECT_EQ(talk().get("/v1/sites/s9").field("tenant_id"), "t9");
+  homeless["camera_uuid"] = "farther";
+  homeless["site_id"] = "s10";
+  EXPECT_EQ(Talk(process(), process().token("admin", "root", "t9")).post("/v1/cameras", homeless).status, 201);
+  homeless["camera_uuid"] = "stranger";
+  homeless["tenant_id"] = "t10";
+  homeless["site_id"] = "s1";
+  Reply stranger = talk().post("/v1/cameras", homeless);
+  EXPECT_EQ(stranger.code(), "site_not_found") << "a site stays its tenant's: " << stranger.text;
+  EXPECT_EQ(talk().get("/v1/tenants/t10").status, 404) << "and no tenant is made";
   Reply by_pictures = talk().post("/v1/cameras", {{"camera_uuid", "c"},
                                                   {"tenant_id", "t1"},
                                                   {"site_id", "s1"},
                                                   {"snapshot", {{"url", "http://camera.example/s.jpg"}}}});
   EXPECT_EQ(by_pictures.status, 201) << by_pictures.text;
+}
+
+TEST_P(Api, ACameraMakesNoPlaces_WhereThatIsSwitchedOff) {
+  START_OR_SKIP({"--create-places", "false"});
+  furnish(1);
+  json::object camera{
+      {"camera_uuid", "c"}, {"tenant_id", "t9"}, {"site_id", "s9"}, {"rtsp_url", "rtsp://camera.example/1"}};
+  EXPECT_EQ(talk().post("/v1/cameras", camera).code(), "site_not_found");
+  EXPECT_EQ(talk().get("/v1/tenants/t9").status, 404);
+}
+
+TEST_P(Api, ConfigVersions_ChangeWithWhatTheyStandFor) {
+  START_OR_SKIP();
+  furnish(2);
+  const std::string of_site = "/api/v1/tenants/t1/sites/s1/config/version";
+  auto versions = [&] {
+    Reply said = talk().get(of_site);
+    EXPECT_EQ(said.status, 200) << said.text;
+    return std::pair{said.field("config_version"), said.field("zone_version")};
+  };
+  auto first = versions();
+  EXPECT_EQ(versions(), first) << "nothing changed";
+  const json::value triangle = json::array{json::array{0, 0}, json::array{9, 0}, json::array{9, 9}};
+  std::string zones_before = talk().get("/v1/cameras/cam-1").field("zone_version");
+  ASSERT_EQ(talk().post("/v1/cameras/cam-1/zones", {{"zone_id", 1}, {"polygon", triangle}}).status, 201);
+  auto zoned = versions();
+  EXPECT_NE(zoned.first, first.first);
+  EXPECT_NE(zoned.second, first.second);
+  EXPECT_NE(talk().get("/v1/cameras/cam-1").field("zone_version"), zones_before);
+  ASSERT_EQ(talk().patch("/v1/cameras/cam-2", {{"max_fps", 3}}).status, 200);
+  auto slower = versions();
+  EXPECT_NE(slower.first, zoned.first);
+  EXPECT_EQ(slower.second, zoned.second) << "no zone changed";
+  ASSERT_EQ(talk().patch("/v1/cameras/cam-2", {{"enabled", false}}).status, 200);
+  EXPECT_NE(versions().first, slower.first);
+  ASSERT_EQ(talk().del("/v1/cameras/cam-1/zones/1").status, 200);
+  EXPECT_EQ(versions().second, first.second) << "the same zones, the same version";
+  ASSERT_EQ(talk().del("/v1/cameras/cam-2").status, 200);
+  EXPECT_NE(versions().second, first.second);
+  // What was answered may be sent back.
+  json::object shown = talk().get("/v1/cameras/cam-1").body.as_object();
+  EXPECT_EQ(talk().put("/v1/cameras/cam-1", shown).status, 200);
+  EXPECT_EQ(talk().get("/v1/tenants/t1/sites/none/config/version").code(), "site_not_found");
+  EXPECT_EQ(Talk(process(), process().token("viewer", "v", "t2")).get(of_site).status, 404);
 }
 
 TEST_P(Api, Zones_AreOneSet_UnderTheCameraAndUnderTheSite) {

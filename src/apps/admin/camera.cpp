@@ -153,7 +153,7 @@ Result<int> camera_set(const Arguments& arguments) {
 // What a person could have written: without the control plane's own notes, and with credentials on request alone.
 Result<json::object> exported(const json::value& answer, bool with_credentials) {
   json::object out = answer.is_object() ? answer.get_object() : json::object();
-  for (const char* note : {"created_at", "updated_at", "config_version", "crashes", "warnings"}) out.stable_erase(note);
+  for (const char* note : {"created_at", "updated_at", "config_version", "zone_version", "crashes", "warnings"}) out.stable_erase(note);
   // To a viewer the control plane shows the addresses redacted, and such a configuration cannot be read.
   auto config = camera::read_config(json::value(out));
   if (!config && with_credentials)

@@ -135,7 +135,8 @@ Result<json::value> add_camera(Api& api, const json::object& camera, bool create
   if (create) {
     TRY(there, ensure_place(api, camera));
   }
-  auto added = api.send(net::Method::post, "/v1/cameras", camera);
+  // A mistyped name must not become a tenant.
+  auto added = api.send(net::Method::post, "/v1/cameras?create_places=false", camera);
   if (!added) return explained(api, added.error(), camera);
   return added;
 }

@@ -31,6 +31,7 @@ control_plane::ControlPlaneSettings plane_settings(const Settings& s) {
           .ttl_max = s.duration("lease_ttl_max_s"),
           .budget_capacity = static_cast<double>(s.integer("budget_capacity")),
           .budget_refill_per_min = s.number("budget_refill_per_min"),
+          .create_places = s.flag("create_places"),
           .rules = {.loopback = loopback == "allow" || (loopback == "auto" && listens_on_loopback(s.text("listen")))},
           .retention = {.age = s.duration("event_retention_s"), .events_max = s.integer("event_retention_max")},
           .runner_live = s.duration("runner_live_s"),

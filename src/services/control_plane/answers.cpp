@@ -4,9 +4,12 @@
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
+#include "weir/net/token.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <map>
 
 namespace weir::control_plane {
 
@@ -19,15 +22,16 @@ json::object write_tenant(const Tenant& tenant) {
   return {{"tenant_id", tenant.id.str()}, {"name", tenant.name}, {"created_at", to_iso(tenant.created_at)}};
 }
 
-json::object write_budget(const Site& site) {
+json::object write_budget(const Site& site, WallTime at) {
   return {{"site_id", site.id.str()},
           {"tokens", number(site.budget.tokens)},
           {"capacity", number(site.budget.capacity)},
-          {"refill_rate", number(site.budget.refill_per_min)}};
+          {"refill_rate", number(site.budget.refill_per_min)},
+          {"updated_at", to_iso(at)}};
 }
 
-json::object write_site(const Site& site) {
-  json::object out = write_budget(site);
+json::object write_site(const Site& site, WallTime at) {
+  json::object out = write_budget(site, at);
   out["tenant_id"] = site.tenant.str();
   out["name"] = site.name;
   out["created_at"] = to_iso(site.created_at);
@@ -39,6 +43,7 @@ json::object write_camera(const CameraRecord& record, camera::Credentials creden
   out["created_at"] = to_iso(record.created_at);
   out["updated_at"] = to_iso(record.updated_at);
   out["config_version"] = config_version(record);
+  out["zone_version"] = zone_version(record.config);
   if (credentials == camera::Credentials::shown) out["crashes"] = record.crashes;
   return out;
 }
@@ -47,6 +52,21 @@ json::object write_zone_of(const CameraId& camera, const camera::Zone& zone) {
   json::object out = camera::write_zone(zone);
   out["camera_uuid"] = camera.str();
   return out;
+}
+
+std::string zone_version(const camera::Config& config) {
+  std::vector<const camera::Zone*> zones;
+  for (const camera::Zone& zone : config.zones) zones.push_back(&zone);
+  std::ranges::sort(zones, {}, &camera::Zone::zone_id);
+  json::array out;
+  for (const camera::Zone* zone : zones) {
+    json::object written = camera::write_zone(*zone), sorted;
+    std::map<std::string, json::value> by_name;
+    for (auto& member : written) by_name.emplace(member.key(), std::move(member.value()));
+    for (auto& [name, value] : by_name) sorted[name] = std::move(value);
+    out.push_back(std::move(sorted));
+  }
+  return net::sha256_hex(json::to_text(json::value(std::move(out))));
 }
 
 json::object write_runner(const Runner& runner) {

@@ -14,10 +14,13 @@ namespace weir::control_plane {
 json::value number(double value);
 
 json::object write_tenant(const Tenant& tenant);
-json::object write_site(const Site& site);
-json::object write_budget(const Site& site);
+// `at`: when the site was read. Tokens come back continuously, so the bucket holds these then.
+json::object write_site(const Site& site, WallTime at);
+json::object write_budget(const Site& site, WallTime at);
 json::object write_camera(const CameraRecord& record, camera::Credentials credentials);
 json::object write_zone_of(const CameraId& camera, const camera::Zone& zone);
+// The SHA-256 of zones as JSON, in the order of their ids and with sorted keys: the same wherever the zones are the same.
+std::string zone_version(const camera::Config& config);
 json::object write_runner(const Runner& runner);
 
 // The error as a response, with the headers that its status asks for. The details of an internal error, and the

@@ -37,7 +37,8 @@ Result<camera::Config> checked(camera::Config config) {
 }  // namespace
 
 Result<camera::Config> read_camera(json::object body, const camera::Rules& rules) {
-  for (std::string_view ours : {"created_at", "updated_at", "config_version", "crashes", "warnings"}) body.erase(ours);
+  for (std::string_view ours : {"created_at", "updated_at", "config_version", "zone_version", "crashes", "warnings"})
+    body.erase(ours);
   TRY(config, camera::read_config(json::value(std::move(body))));
   if (auto problems = camera::rule_problems(config, rules); !problems.empty()) return json::problems_error(problems);
   return std::move(config);

@@ -98,8 +98,36 @@ Reply list_cameras(Plane& plane, net::Request& request, const Caller& caller) {
       }));
 }
 
+// The tenant and the site that a camera names, where they do not exist. Another tenant's site stays that tenant's, and
+// then no tenant is made for it.
+Async<Nothing> create_places(Plane& plane, const camera::Config& config, const Caller& caller,
+                             const net::Request& request) {
+  auto made = [&](std::string_view what) {
+    log::info(what, "for a camera that was added there")
+        .with("tenant_id", config.tenant)
+        .with("site_id", config.site)
+        .with("by", caller.sub)
+        .with("request_id", request.request_id);
+  };
+  if (caller.tenant.empty()) {
+    auto known = co_await plane.sites.show_site(config.site, caller.tenant);
+    if (known) co_return ok();
+    if (known.error().code != Errc::not_found) co_return std::move(known).error();
+    Tenant tenant{config.tenant};
+    auto added = co_await plane.sites.add_tenant(std::move(tenant));
+    if (!added && added.error().code != Errc::conflict) co_return std::move(added).error();
+    if (added) made("tenant.created");
+  }
+  Site site = new_site(plane.settings, config.site, config.tenant);
+  auto added = co_await plane.sites.add_site(std::move(site));
+  if (!added && added.error().code != Errc::conflict) co_return std::move(added).error();
+  if (added) made("site.created");
+  co_return ok();
+}
+
 Reply add_camera(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(place, place_of(request, caller));
+  CO_TRY(may_create, query_flag(request, "create_places"));
   CO_TRY(body, body_object(request));
   if (place.nested()) {
     CO_TRY(tenant_agrees, fill_from_path(body, TenantId::field_name, place.tenant.str()));
@@ -109,9 +137,14 @@ Reply add_camera(Plane& plane, net::Request& request, const Caller& caller) {
   }
   CO_TRY(config, read_camera(std::move(body), plane.settings.rules));
   CO_TRY(tenant, tenant_for(caller, config.tenant));
-  CO_TRY(record, co_await plane.cameras.add_camera(std::move(config)));
-  note_change(plane, "created", record, caller, request);
-  co_return co_await shown(plane, record, caller, 201);
+  auto record = co_await plane.cameras.add_camera(config);
+  if (!record && record.error().reason == "site_not_found" && plane.settings.create_places && may_create.value_or(true)) {
+    CO_TRY(there, co_await create_places(plane, config, caller, request));
+    record = co_await plane.cameras.add_camera(config);
+  }
+  if (!record) co_return std::move(record).error();
+  note_change(plane, "created", *record, caller, request);
+  co_return co_await shown(plane, *record, caller, 201);
 }
 
 Reply show_camera(Plane& plane, net::Request& request, const Caller& caller) {

@@ -101,6 +101,9 @@ void add_guarded(net::Router& router, Plane& plane, net::Method method, std::str
                  GuardedHandler handler, std::optional<net::StreamedBody> body = {});
 void add_open(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, OpenHandler handler);
 
+// A site that says nothing about its budget.
+Site new_site(const ControlPlaneSettings& settings, SiteId id, TenantId tenant);
+
 void add_health_routes(net::Router& router, Plane& plane);
 void add_lease_routes(net::Router& router, Plane& plane);
 void add_site_routes(net::Router& router, Plane& plane);

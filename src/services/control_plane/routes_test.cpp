@@ -72,6 +72,7 @@ const Expected kRoutes[] = {
     {Method::post, "/v1/sites", "a"},
     {Method::get, "/v1/sites/{site_id}", "av"},
     {Method::del, "/v1/sites/{site_id}", "a"},
+    {Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/config/version", "arv"},
     {Method::get, "/v1/sites/{site_id}/budget", "arv"},
     {Method::put, "/v1/sites/{site_id}/budget", "a"},
     {Method::post, "/v1/sites/{site_id}/budget/consume", "ar"},

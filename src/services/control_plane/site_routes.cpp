@@ -1,6 +1,7 @@
 #include "answers.hpp"
 #include "lease_bodies.hpp"
 #include "page.hpp"
+#include "place.hpp"
 #include "plane.hpp"
 #include "request.hpp"
 
@@ -106,16 +107,16 @@ Reply add_site(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(body, body_as<SiteBody>(request, json::Unknown::reject));
   CO_TRY(tenant, tenant_for(caller, body.tenant));
   if (tenant.empty()) co_return bad_field("tenant_id", "is required");
-  Site site{body.id, tenant, body.name};
-  site.budget.capacity = body.capacity.value_or(plane.settings.budget_capacity);
-  site.budget.tokens = site.budget.capacity;
-  site.budget.refill_per_min = body.refill_rate.value_or(plane.settings.budget_refill_per_min);
+  Site site = new_site(plane.settings, body.id, tenant);
+  site.name = body.name;
+  site.budget.capacity = site.budget.tokens = body.capacity.value_or(site.budget.capacity);
+  site.budget.refill_per_min = body.refill_rate.value_or(site.budget.refill_per_min);
   CO_TRY(added, co_await plane.sites.add_site(std::move(site)));
   log::info("site.created")
       .with("site_id", added.id)
       .with("tenant_id", added.tenant)
       .with("request_id", request.request_id);
-  co_return net::Response::json(write_site(added), 201);
+  co_return net::Response::json(write_site(added, plane.clock.wall()), 201);
 }
 
 Reply list_sites(Plane& plane, net::Request& request, const Caller& caller) {
@@ -129,14 +130,15 @@ Reply list_sites(Plane& plane, net::Request& request, const Caller& caller) {
     found = std::move(sites);
   }
   co_return net::Response::json(listed(
-      found, page, [](const Site& site) { return site.id.str(); }, write_site));
+      found, page, [](const Site& site) { return site.id.str(); },
+      [&](const Site& site) { return write_site(site, plane.clock.wall()); }));
 }
 
 Reply show_site(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<SiteId>(request));
   TenantId tenant = caller.tenant;
   CO_TRY(site, co_await plane.sites.show_site(std::move(id), std::move(tenant)));
-  json::object out = write_site(site);
+  json::object out = write_site(site, plane.clock.wall());
   CO_TRY(cameras, co_await plane.sites.count_cameras(std::move(site.id), std::move(site.tenant)));
   out["cameras_enabled"] = cameras;
   co_return net::Response::json(out);
@@ -151,13 +153,50 @@ Reply remove_site(Plane& plane, net::Request& request, const Caller& caller) {
   co_return net::Response::json(json::object{{"site_id", id.str()}, {"deleted", true}});
 }
 
+// What a reader compares to see that anything changed in a site's cameras, or in their zones.
+class SiteVersion {
+ public:
+  explicit SiteVersion(WallTime created) : updated_(created) {}
+  void add(const CameraRecord& record) {
+    configs_ += fmt::format("{}\n{}\n{}\n", record.config.camera, config_version(record), record.config.enabled);
+    zones_ += fmt::format("{}\n{}\n", record.config.camera, zone_version(record.config));
+    updated_ = std::max(updated_, record.updated_at);
+  }
+  json::object written() const {
+    return {{"config_version", net::sha256_hex(configs_)},
+            {"zone_version", net::sha256_hex(zones_)},
+            {"updated_at", to_iso(updated_)}};
+  }
+
+ private:
+  std::string configs_, zones_;
+  WallTime updated_;
+};
+
+Reply show_config_version(Plane& plane, net::Request& request, const Caller& caller) {
+  constexpr int kCamerasAtOnce = 500;
+  CO_TRY(place, place_of(request, caller));
+  CO_TRY(site, co_await plane.sites.show_site(place.site, place.tenant));
+  SiteVersion version(site.created_at);
+  for (CameraId after;;) {
+    CameraFilter filter{place.tenant, place.site, {}, after, kCamerasAtOnce};
+    CO_TRY(cameras, co_await plane.cameras.list_cameras(std::move(filter)));
+    for (const CameraRecord& record : cameras) version.add(record);
+    if (static_cast<int>(cameras.size()) < kCamerasAtOnce) break;
+    after = cameras.back().config.camera;
+  }
+  json::object out{{"tenant_id", site.tenant.str()}, {"site_id", site.id.str()}};
+  for (auto& member : version.written()) out[member.key()] = member.value();
+  co_return net::Response::json(out);
+}
+
 // ---- budgets ----
 
 Reply show_budget(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<SiteId>(request));
   TenantId tenant = caller.tenant;
   CO_TRY(site, co_await plane.sites.show_site(std::move(id), std::move(tenant)));
-  co_return net::Response::json(write_budget(site));
+  co_return net::Response::json(write_budget(site, plane.clock.wall()));
 }
 
 Reply set_budget(Plane& plane, net::Request& request, const Caller& caller) {
@@ -172,7 +211,7 @@ Reply set_budget(Plane& plane, net::Request& request, const Caller& caller) {
       .with("capacity", body.capacity)
       .with("refill_rate", body.refill_rate)
       .with("request_id", request.request_id);
-  co_return net::Response::json(write_budget(site));
+  co_return net::Response::json(write_budget(site, plane.clock.wall()));
 }
 
 Result<std::optional<BudgetUse>> read_use(const net::Request& request) {
@@ -200,10 +239,18 @@ Reply consume_budget(Plane& plane, net::Request& request, const Caller& caller) 
   co_return net::Response::json(json::object{{"site_id", id.str()},
                                              {"granted", true},
                                              {"tokens", number(answer.tokens)},
-                                             {"capacity", number(answer.capacity)}});
+                                             {"capacity", number(answer.capacity)},
+                                             {"updated_at", to_iso(plane.clock.wall())}});
 }
 
 }  // namespace
+
+Site new_site(const ControlPlaneSettings& settings, SiteId id, TenantId tenant) {
+  Site site{std::move(id), std::move(tenant), ""};
+  site.budget.capacity = site.budget.tokens = settings.budget_capacity;
+  site.budget.refill_per_min = settings.budget_refill_per_min;
+  return site;
+}
 
 void add_site_routes(net::Router& router, Plane& plane) {
   add_guarded(router, plane, Method::get, "/v1/tenants", kReaders, list_tenants);
@@ -214,6 +261,8 @@ void add_site_routes(net::Router& router, Plane& plane) {
   add_guarded(router, plane, Method::post, "/v1/sites", kAdmins, add_site);
   add_guarded(router, plane, Method::get, "/v1/sites/{site_id}", kReaders, show_site);
   add_guarded(router, plane, Method::del, "/v1/sites/{site_id}", kAdmins, remove_site);
+  add_guarded(router, plane, Method::get, "/v1/tenants/{tenant_id}/sites/{site_id}/config/version", kReadersAndRunners,
+              show_config_version);
   add_guarded(router, plane, Method::get, "/v1/sites/{site_id}/budget", kReadersAndRunners, show_budget);
   add_guarded(router, plane, Method::put, "/v1/sites/{site_id}/budget", kAdmins, set_budget);
   add_guarded(router, plane, Method::post, "/v1/sites/{site_id}/budget/consume", kRunners, consume_budget);

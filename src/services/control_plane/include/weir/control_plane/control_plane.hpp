@@ -30,6 +30,7 @@ struct ControlPlaneSettings {
   Duration ttl_max = 60s;
   double budget_capacity = 10;  // of a site that says nothing about its budget
   double budget_refill_per_min = 60;
+  bool create_places = true;  // an administrator's camera makes the tenant and the site that it names
   camera::Rules rules = {};
   EventRetention retention = {};
   size_t event_window_bytes = 32 << 20;  // a listener further behind than this is too slow

@@ -27,6 +27,10 @@ inline constexpr SettingSpec kSettings[] = {
      "How many cameras of a new site may be dialled at once before its bucket is empty.", "control-plane up", 1, 10000},
     {"budget_refill_per_min", SettingKind::number, "60", "tokens/min",
      "How quickly a new site's bucket fills again, continuously.", "control-plane up", 0, 100000},
+    {"create_places", SettingKind::flag, "true", "",
+     "Whether a camera that an administrator adds over the API makes the tenant and the site that it names, where they "
+     "do not exist; `weir camera add` makes none but with `--create`.",
+     "control-plane up"},
     {"event_retention_s", SettingKind::number, "3600", "s",
      "How long events are kept for subscribers that resume; at least as long as a worker may have to "
      "catch up after an outage, because an event is recognised as a repeated one for this long.",
