@@ -145,7 +145,7 @@ TEST_P(LeaseApi, Operator_SeesAndRevokes) {
   EXPECT_EQ(count_of(talk().get("/v1/leases?limit=1&cursor=" + page.field("next_cursor"))), 1u);
   Reply seen = talk().get("/v1/leases/camera/cam-1");
   EXPECT_EQ(seen.field("runner_id"), "runner-1");
-  EXPECT_EQ(seen.field("status"), "active");
+  EXPECT_EQ(seen.field("status"), "pending");
 
   Reply revoked = talk().post("/v1/leases/camera/cam-1/revoke");
   ASSERT_EQ(revoked.status, 200) << revoked.text;

@@ -328,7 +328,7 @@ TEST_F(CliUp, NodesAndLeases_AreSeenAndSteered) {
   EXPECT_TRUE(has(done("lease list"), "runner-1"));
   EXPECT_EQ(done("lease list --runner nobody"), "this runner holds no lease\n");
   EXPECT_EQ(as_json("lease list").at("items").as_array().size(), 1u);
-  EXPECT_EQ(as_json("lease show cam-1").at("status").as_string(), "active");
+  EXPECT_EQ(as_json("lease show cam-1").at("status").as_string(), "pending");
   std::string status = done("status");
   EXPECT_TRUE(has(status, "leases         1 held")) << status;
   EXPECT_TRUE(status.starts_with("1 of 1 camera does not stream: its runner has not said anything about it yet\n"))

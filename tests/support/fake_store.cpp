@@ -162,7 +162,9 @@ void FakeLeases::add_camera_now(const CameraId& camera, const SiteId& site) {
 }
 
 LeaseView FakeLeases::view(const LeaseRow& row) const {
-  return {row, clock_() + (row.expires - now()), !row.released && row.expires <= now()};
+  auto note = rows_.notes.find({row.subject, row.grant});
+  return {row, clock_() + (row.expires - now()), !row.released && row.expires <= now(),
+          note == rows_.notes.end() ? LeaseNote{} : note->second};
 }
 
 Async<std::vector<lease::Answer>> FakeLeases::apply(lease::Batch batch) {
@@ -201,6 +203,19 @@ Async<std::vector<LeaseView>> FakeLeases::list(LeaseFilter f) {
 Async<LeaseView> FakeLeases::show(CameraId camera, TenantId tenant) {
   auto row = rows_.leases.find(camera);
   if (row == rows_.leases.end() || foreign(tenant, row->second.tenant)) co_return no_such("camera", "camera_uuid");
+  co_return view(row->second);
+}
+Async<LeaseView> FakeLeases::note(LeaseWord word, TenantId tenant) {
+  auto row = rows_.leases.find(word.subject);
+  if (row == rows_.leases.end() || foreign(tenant, row->second.tenant)) co_return no_such("camera", "camera_uuid");
+  if (row->second.grant == word.grant && !row->second.released) {
+    LeaseNote& note = rows_.notes[{word.subject, word.grant}];
+    if (!word.shard.empty()) note.shard = word.shard;
+    if (!word.config_version.empty()) note.config_version = word.config_version;
+    if (!word.zone_version.empty()) note.zone_version = word.zone_version;
+    if (word.heartbeat) note.heard = clock_();
+    if (word.stats) note.stats = *word.stats;
+  }
   co_return view(row->second);
 }
 Async<BudgetAnswer> FakeLeases::consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) {

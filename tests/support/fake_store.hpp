@@ -28,6 +28,7 @@ struct FakeRows {
   std::map<std::pair<CameraId, RunnerId>, std::pair<LeaseTime, int>> avoids;
   std::map<CameraId, lease::Version> budget_uses;
   std::map<CameraId, LeaseTime> expiries_told;
+  std::map<std::pair<CameraId, lease::Version>, LeaseNote> notes;  // by the grant
   std::map<TenantId, Tenant> tenants;
   std::map<SiteId, Site> sites;
   std::map<CameraId, CameraRecord> cameras;
@@ -90,6 +91,7 @@ class FakeLeases : public LeaseStore, public virtual FakeTables {
   Async<std::vector<lease::LeaseRow>> take_expired(int most) override;
   Async<std::vector<LeaseView>> list(LeaseFilter filter) override;
   Async<LeaseView> show(CameraId camera, TenantId tenant) override;
+  Async<LeaseView> note(LeaseWord word, TenantId tenant) override;
   Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
 
  private:

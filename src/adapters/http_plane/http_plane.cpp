@@ -116,8 +116,12 @@ asio::awaitable<Result<DesiredCameras>> HttpPlane::desired(DesiredFilter filter)
 asio::awaitable<Result<std::vector<Holding>>> HttpPlane::held() {
   CO_TRY(items, co_await talk_->list("/v1/leases?everybody=true&limit=1000"));
   std::vector<Holding> out;
+  auto is_held = [](const json::value& item) {
+    std::string status = text_of(item, "status");
+    return status == "active" || status == "pending";
+  };
   for (const json::value& item : items)
-    if (text_of(item, "status") == "active")
+    if (is_held(item))
       out.push_back({CameraId::trusted(text_of(item, "camera_uuid")), RunnerId::trusted(text_of(item, "runner_id")),
                      {number_of(item, "version")}});
   co_return std::move(out);

@@ -157,7 +157,10 @@ Judged judge(Connection& c, const Batch& batch, const LeaseLimits& limits) {
   "l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version, l.grant_version,"        \
   " l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at, l.kind," \
   " l.cluster"
-#define WEIR_LEASE_VIEW "SELECT " WEIR_LEASE_COLUMNS ", m.now, m.clock FROM leases l CROSS JOIN weir_moment m "
+#define WEIR_LEASE_VIEW                                                                                     \
+  "SELECT " WEIR_LEASE_COLUMNS ", m.now, m.clock, n.shard_id, n.config_version, n.zone_version, n.heard,"   \
+  " n.stats FROM leases l CROSS JOIN weir_moment m"                                                         \
+  " LEFT JOIN lease_notes n ON n.camera_uuid = l.camera_uuid AND n.grant_version = l.grant_version "
 
 LeaseRow lease_row(const Rows& r, int i) {
   LeaseRow row;
@@ -191,6 +194,9 @@ LeaseView view_row(const Rows& r, int i) {
   LeaseTime now{Duration(r.integer(i, 18))};
   view.expires_at = WallTime(Duration(r.integer(i, 19))) + (view.row.expires - now);
   view.expired = !view.row.released && view.row.expires <= now;
+  if (!r.is_null(i, 20))
+    view.note = {r.text(i, 20), r.text(i, 21), r.text(i, 22), WallTime(Duration(r.integer(i, 23))),
+                 read_object(r.view(i, 24))};
   return view;
 }
 
@@ -277,6 +283,30 @@ Result<LeaseView> show_lease(Connection& c, const CameraId& camera, const Tenant
                       Params() << camera << tenant);
   if (rows.size() == 0) return no_such("camera", "camera_uuid");
   return view_row(rows, 0);
+}
+
+// Beside the rows of the leases: a heartbeat writes no row that a decision reads.
+Result<LeaseView> note_lease(Connection& c, const LeaseWord& word, const TenantId& tenant) {
+  c.query(
+      "INSERT INTO lease_notes AS n SELECT l.camera_uuid, l.grant_version, $4::text, $5::text, $6::text,"
+      " CASE WHEN $7::boolean THEN m.clock ELSE 0 END, $8::text FROM leases l CROSS JOIN weir_moment m"
+      " WHERE l.camera_uuid = $1::text AND l.grant_version = $2::bigint AND NOT l.released"
+      " AND ($3::text = '' OR l.tenant_id = $3)"
+      " ON CONFLICT (camera_uuid) DO UPDATE SET grant_version = excluded.grant_version,"
+      " shard_id = CASE WHEN excluded.shard_id <> '' OR n.grant_version <> excluded.grant_version"
+      " THEN excluded.shard_id ELSE n.shard_id END,"
+      " config_version = CASE WHEN excluded.config_version <> '' OR n.grant_version <> excluded.grant_version"
+      " THEN excluded.config_version ELSE n.config_version END,"
+      " zone_version = CASE WHEN excluded.zone_version <> '' OR n.grant_version <> excluded.grant_version"
+      " THEN excluded.zone_version ELSE n.zone_version END,"
+      " heard = CASE WHEN excluded.heard > 0 OR n.grant_version <> excluded.grant_version"
+      " THEN excluded.heard ELSE n.heard END,"
+      " stats = CASE WHEN excluded.stats <> '' OR n.grant_version <> excluded.grant_version"
+      " THEN excluded.stats ELSE n.stats END"
+      " WHERE n.grant_version <= excluded.grant_version",
+      Params() << word.subject << word.grant.n << tenant << word.shard << word.config_version << word.zone_version
+               << word.heartbeat << (word.stats ? json::to_text(*word.stats) : std::string()));
+  return show_lease(c, word.subject, tenant);
 }
 
 Result<BudgetAnswer> consume(Connection& c, const SiteId& site, const TenantId& tenant,

@@ -15,6 +15,7 @@ Result<std::vector<lease::LeaseRow>> release_all(Connection& c, const lease::Own
 std::vector<lease::LeaseRow> take_expired(Connection& c, int most);
 std::vector<LeaseView> list_leases(Connection& c, const LeaseFilter& filter);
 Result<LeaseView> show_lease(Connection& c, const CameraId& camera, const TenantId& tenant);
+Result<LeaseView> note_lease(Connection& c, const LeaseWord& word, const TenantId& tenant);
 Result<BudgetAnswer> consume(Connection& c, const SiteId& site, const TenantId& tenant,
                              const std::optional<BudgetUse>& use);
 

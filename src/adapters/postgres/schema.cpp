@@ -412,8 +412,16 @@ BEGIN
 END $$;
 )sql";
 
-constexpr std::array kSteps = {kTables,    kFunctions, kEvents, kKeys,    kExpiries,
-                               kToldAgain, kPictures,  kKinds,  kClusters};
+// What the owner of a lease said of one tenure; heard: its last heartbeat, 0 none. '' where nothing was said.
+constexpr const char* kLeaseNotes = R"sql(
+CREATE TABLE lease_notes(
+  camera_uuid text COLLATE "C" PRIMARY KEY, grant_version bigint NOT NULL, shard_id text NOT NULL,
+  config_version text NOT NULL, zone_version text NOT NULL, heard bigint NOT NULL, stats text NOT NULL
+) WITH (fillfactor = 50);
+)sql";
+
+constexpr std::array kSteps = {kTables,   kFunctions, kEvents, kKeys,     kExpiries,
+                               kToldAgain, kPictures, kKinds,  kClusters, kLeaseNotes};
 
 }  // namespace
 

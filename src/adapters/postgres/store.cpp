@@ -299,6 +299,9 @@ Async<std::vector<LeaseView>> PostgresStore::list(LeaseFilter filter) {
 Async<LeaseView> PostgresStore::show(CameraId camera, TenantId tenant) {
   return state_->call<LeaseView>([=](C& c) { return show_lease(c, camera, tenant); });
 }
+Async<LeaseView> PostgresStore::note(LeaseWord word, TenantId tenant) {
+  return state_->ask(postgres::note_lease, word, tenant);
+}
 Async<BudgetAnswer> PostgresStore::consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) {
   return state_->ask(postgres::consume, site, tenant, use);
 }

@@ -11,10 +11,10 @@ Core::Reader::Reader(std::shared_ptr<Db> shared_db) : db_(std::move(shared_db)) 
 Core::Reader::~Reader() = default;
 
 std::vector<LeaseView> Core::Reader::list(const LeaseFilter& filter, LeaseTime now, WallTime clock) {
-  Query q = db_->query("SELECT " WEIR_LEASE_COLUMNS
-                       " FROM leases l WHERE camera_uuid > ?1 AND (?2 = '' OR tenant_id = ?2) "
+  Query q = db_->query(WEIR_LEASE_VIEW
+                       "WHERE l.camera_uuid > ?1 AND (?2 = '' OR tenant_id = ?2) "
                        "AND (?3 = '' OR owner_id = ?3) AND (?4 = '' OR boot_id = ?4) AND (?5 = 0 OR released = 0) "
-                       "AND owner_id <> '' AND kind = ?7 ORDER BY camera_uuid LIMIT ?6");
+                       "AND owner_id <> '' AND kind = ?7 ORDER BY l.camera_uuid LIMIT ?6");
   q << filter.after << filter.tenant << filter.runner << filter.boot << filter.only_held << filter.limit
     << lease::to_string(filter.kind);
   std::vector<LeaseView> views;
@@ -23,8 +23,7 @@ std::vector<LeaseView> Core::Reader::list(const LeaseFilter& filter, LeaseTime n
 }
 
 Result<LeaseView> Core::Reader::show(const CameraId& camera, const TenantId& tenant, LeaseTime now, WallTime clock) {
-  Query q = db_->query("SELECT " WEIR_LEASE_COLUMNS
-                       " FROM leases l WHERE camera_uuid = ?1 AND (?2 = '' OR tenant_id = ?2)");
+  Query q = db_->query(WEIR_LEASE_VIEW "WHERE l.camera_uuid = ?1 AND (?2 = '' OR tenant_id = ?2)");
   q << camera << tenant;
   if (!q.next()) return no_such("camera", "camera_uuid");
   return lease_view(q, now, clock);

@@ -27,6 +27,7 @@ LeaseView lease_view(const Query& q, LeaseTime now, WallTime clock) {
   LeaseView view{lease_row(q)};
   view.expires_at = clock + (view.row.expires - now);
   view.expired = !view.row.released && view.row.expires <= now;
+  if (!q.is_null(18)) view.note = {q.text(18), q.text(19), q.text(20), q.wall(21), read_object(q.text(22))};
   return view;
 }
 

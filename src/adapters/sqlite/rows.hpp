@@ -13,6 +13,10 @@ namespace weir::sqlite {
   "l.camera_uuid, l.tenant_id, l.site_id, l.assignable, l.owner_id, l.boot_id, l.version, l.grant_version, "     \
   "l.last_key, l.expires, l.ttl, l.released, l.revoked, l.previous_boot, l.previous_grant, l.acquired_at, "    \
   "l.kind, l.cluster"
+// With the note of the tenure, as `lease_view` reads it.
+#define WEIR_LEASE_VIEW                                                                                    \
+  "SELECT " WEIR_LEASE_COLUMNS ", n.shard_id, n.config_version, n.zone_version, n.heard, n.stats "         \
+  "FROM leases l LEFT JOIN lease_notes n ON n.camera_uuid = l.camera_uuid AND n.grant_version = l.grant_version "
 #define WEIR_CAMERA_COLUMNS "config, created_at, updated_at, configured_at, crashes, camera_uuid"
 #define WEIR_SITE_COLUMNS \
   "site_id, tenant_id, name, tokens, capacity, refill_per_min, budget_updated, created_at"

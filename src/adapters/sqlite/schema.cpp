@@ -144,6 +144,13 @@ BEGIN
   DELETE FROM subscriptions WHERE camera_uuid = OLD.camera_uuid;
 END;
 )sql",
+    // What the owner of a lease said of one tenure; heard: its last heartbeat, 0 none.
+    R"sql(
+CREATE TABLE lease_notes(
+  camera_uuid TEXT PRIMARY KEY, grant_version INTEGER NOT NULL, shard_id TEXT NOT NULL, config_version TEXT NOT NULL,
+  zone_version TEXT NOT NULL, heard INTEGER NOT NULL, stats TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+)sql",
 };
 }  // namespace
 

@@ -412,6 +412,9 @@ Async<LeaseView> SqliteStore::show(CameraId camera, TenantId tenant) {
     return r.show(camera, tenant, now, clock);
   });
 }
+Async<LeaseView> SqliteStore::note(LeaseWord word, TenantId tenant) {
+  return state_->writing(&Core::note, word, tenant);
+}
 Async<BudgetAnswer> SqliteStore::consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) {
   return state_->write<BudgetAnswer>([=](Core& c) { return c.consume(site, tenant, use); });
 }

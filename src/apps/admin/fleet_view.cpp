@@ -221,7 +221,7 @@ FleetView fleet_view(const json::array& cameras, const json::array& leases, cons
   }
   std::map<std::string, const json::value*> held;
   for (const json::value& lease : leases)
-    if (is(lease, "status", "active")) held[cell(lease, "camera_uuid")] = &lease;
+    if (is(lease, "status", "active") || is(lease, "status", "pending")) held[cell(lease, "camera_uuid")] = &lease;
   fleet.cameras = static_cast<int>(cameras.size());
   for (const json::value& camera : cameras) {
     if (is(camera, "enabled", true)) note_mistakes(camera, fleet.mistakes);

@@ -1,5 +1,6 @@
 #include "lease_bodies.hpp"
 
+#include "lease_by_id.hpp"
 #include "request.hpp"
 
 #include "weir/forward/destination.hpp"
@@ -28,17 +29,18 @@ struct SingleBody {
   SubjectId subject;
   std::optional<std::int64_t> version;
   bool avoid = false;
-  std::string shard;
+  LeaseNote note;
 };
 
 namespace {
 bool has_control(std::string_view text) {
   return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7F; });
 }
-std::string shard_problem(const std::string& shard) {
-  bool sane = !shard.empty() && shard.size() <= 255 && !has_control(shard);
+std::string word_problem(const std::string& word) {
+  bool sane = !word.empty() && word.size() <= 255 && !has_control(word);
   return sane ? "" : "must have 1 to 255 bytes without control characters";
 }
+constexpr std::string_view kNoShard = "unassigned";
 }  // namespace
 
 template <class V>
@@ -61,7 +63,9 @@ void fields(V& v, SingleBody& b) {
   v.required(lease::id_field(b.kind), b.subject);
   v.optional("version", b.version, json::range<std::int64_t>(0, kVersionMax));
   v.optional("avoid", b.avoid);
-  v.optional("shard_id", b.shard, shard_problem);
+  v.optional("shard_id", b.note.shard, word_problem);
+  v.optional("config_version", b.note.config_version, word_problem);
+  v.optional("zone_version", b.note.zone_version, word_problem);
 }
 
 namespace {
@@ -273,7 +277,7 @@ Result<SingleAsk> read_single(const json::value& body, Operation operation, TtlB
   SingleBody given{.kind = kind};
   json::read_value(body, given, "", ctx);
   if (body.is_object()) check_ttl(given.head, operation, bounds, ctx);
-  SingleAsk ask{batch_of(given.head, operation, kind), given.shard.empty() ? "unassigned" : std::move(given.shard)};
+  SingleAsk ask{batch_of(given.head, operation, kind), std::move(given.note)};
   lease::Ask& only = ask.batch.asks.emplace_back();
   only.subject = std::move(given.subject);
   std::string_view problem = only.subject.empty() ? "" : subject_problem(kind, only.subject.str());
@@ -318,16 +322,14 @@ std::string write_batch(std::span<const lease::Answer> answers, lease::Kind kind
   return out;
 }
 
-std::string lease_id(lease::Version grant) { return fmt::format("lease-{:x}", grant.n); }
-
 json::object write_single(const SingleAsk& ask, const lease::Answer& answer) {
   const lease::Owner& owner = ask.batch.owner;
   json::object out{{lease::id_field(ask.batch.kind), answer.subject.str()},
                    {"owner_id", owner.runner.str()},
                    {"runner_id", owner.runner.str()},
                    {"boot_id", owner.boot.str()},
-                   {"lease_id", lease_id(answer.grant)},
-                   {"shard_id", ask.shard},
+                   {"lease_id", lease_id(answer.subject, answer.grant)},
+                   {"shard_id", ask.note.shard.empty() ? kNoShard : std::string_view(ask.note.shard)},
                    {"expires_at", to_iso(answer.expires_at)},
                    {"version", answer.version.n},
                    {"grant_version", answer.grant.n},
@@ -342,14 +344,34 @@ json::object write_single(const SingleAsk& ask, const lease::Answer& answer) {
   return out;
 }
 
-json::object write_lease(const LeaseView& view) {
+namespace {
+// Lease time tells when the lease was given its present time, except across a pause of the store; that moment is a
+// renewal's, where it is clearly not the grant's.
+json::value renewed_at(const LeaseView& view) {
+  WallTime given = view.expires_at - view.row.ttl;
+  return given - view.row.acquired_at > 50ms ? json::value(to_iso(given)) : json::value(nullptr);
+}
+
+void write_note(json::object& out, const LeaseView& view) {
+  const LeaseNote& note = view.note;
+  out["shard_id"] = note.shard.empty() ? kNoShard : std::string_view(note.shard);
+  out["renewed_at"] = renewed_at(view);
+  out["last_heartbeat"] = to_iso(std::max(note.heard, view.row.acquired_at));
+  out["processing_stats"] = note.stats;
+  if (!note.config_version.empty()) out["config_version"] = note.config_version;
+  if (!note.zone_version.empty()) out["zone_version"] = note.zone_version;
+}
+}  // namespace
+
+json::object write_lease(const LeaseView& view, bool delivers) {
   const lease::LeaseRow& row = view.row;
   bool owned = !row.owner.runner.empty();
   std::string_view status = !owned         ? "free"
                             : row.revoked  ? "revoked"
                             : row.released ? "released"
                             : view.expired ? "expired"
-                                           : "active";
+                            : delivers || view.note.heard != WallTime{} ? "active"
+                                                                        : "pending";
   json::object out{{lease::id_field(row.kind), row.subject.str()}, {"tenant_id", row.tenant.str()},
                    {"site_id", row.site.str()},       {"status", status},
                    {"version", row.version.n},        {"grant_version", row.grant.n},
@@ -359,8 +381,8 @@ json::object write_lease(const LeaseView& view) {
   out["owner_id"] = row.owner.runner.str();
   out["runner_id"] = row.owner.runner.str();
   out["boot_id"] = row.owner.boot.str();
-  out["lease_id"] = lease_id(row.grant);
-  out["shard_id"] = "unassigned";
+  out["lease_id"] = lease_id(row.subject, row.grant);
+  write_note(out, view);
   out["ttl_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(row.ttl).count();
   out["acquired_at"] = to_iso(row.acquired_at);
   out["expires_at"] = to_iso(view.expires_at);

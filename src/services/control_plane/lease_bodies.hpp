@@ -25,7 +25,7 @@ struct TtlBounds {
 // A request of the routes for one camera, which has no key.
 struct SingleAsk {
   lease::Batch batch;
-  std::string shard;
+  LeaseNote note = {};  // what the asker says of its side
 };
 Result<SingleAsk> read_single(const json::value& body, lease::Operation operation, TtlBounds bounds,
                               lease::Kind kind = lease::Kind::camera);
@@ -34,11 +34,10 @@ Result<lease::Batch> read_batch(const json::value& body, lease::Operation operat
                                 lease::Kind kind = lease::Kind::camera);
 std::string write_batch(std::span<const lease::Answer> answers, lease::Kind kind = lease::Kind::camera);
 
-// The id of a tenure: the version of its grant is unique in the store.
-std::string lease_id(lease::Version grant);
 // The answer of the routes for one camera to an acquire or a renewal.
 json::object write_single(const SingleAsk& ask, const lease::Answer& answer);
-json::object write_lease(const LeaseView& view);
+// `delivers`: whether its owner was heard of delivering.
+json::object write_lease(const LeaseView& view, bool delivers = true);
 // What the routes for one camera answer instead of a lease.
 Error refusal_error(const lease::Answer& answer, lease::Kind kind = lease::Kind::camera);
 

@@ -1,4 +1,6 @@
-#include "lease_bodies.hpp"
+#include "lease_by_id.hpp"
+
+#include "weir/net/token.hpp"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +36,7 @@ TEST(ControlPlaneLeaseBodies, BodyOfTheSimpleRoute_HasNoBootAndNoKey) {
   EXPECT_EQ(ask->batch.asks[0].subject.str(), "cam-1");
   EXPECT_EQ(ask->batch.asks[0].key, "");
   EXPECT_FALSE(ask->batch.asks[0].version);
-  EXPECT_EQ(ask->shard, "unassigned");
+  EXPECT_TRUE(ask->note.shard.empty());
 }
 
 TEST(ControlPlaneLeaseBodies, SimpleRoute_TakesBootVersionAndShard) {
@@ -45,7 +47,8 @@ TEST(ControlPlaneLeaseBodies, SimpleRoute_TakesBootVersionAndShard) {
   EXPECT_EQ(ask->batch.owner.boot.str(), "b");
   EXPECT_EQ(ask->batch.ttl, 5500ms);
   EXPECT_EQ(ask->batch.asks[0].version, Version{7});
-  EXPECT_EQ(ask->shard, "shard-1");
+  EXPECT_EQ(ask->note.shard, "shard-1");
+  EXPECT_EQ(ask->note.config_version, "abc");
 }
 
 TEST(ControlPlaneLeaseBodies, SimpleRoute_NamesWhatIsWrong) {
@@ -224,6 +227,47 @@ TEST(ControlPlaneLeaseBodies, Refusals_HaveTheirStatusAndWord) {
   EXPECT_EQ(of(Outcome::lost).details.at("current_version"), json::value(77));
 }
 
+TEST(ControlPlaneLeaseBodies, LeaseId_HoldsSubjectAndGrant_AndNothingElseIsOne) {
+  for (const char* subject : {"c", "a/b.c ü", "lease-x"}) {
+    auto id = read_lease_id(lease_id(CameraId::trusted(subject), Version{0x10000000005}));
+    ASSERT_TRUE(id) << subject;
+    EXPECT_EQ(id->subject.str(), subject);
+    EXPECT_EQ(id->grant, Version{0x10000000005});
+  }
+  auto made = [](std::string_view inside) { return "lease-" + net::base64url(inside); };
+  for (const std::string& wrong : {std::string(), std::string("lease-"), std::string("lease-ff"), std::string("x"),
+                                   made("5"), made(".c"), made("0.c"), made("-5.c"), made("5x.c"), made("5."),
+                                   made("5.acquire"), made("5.a\nb"), made("fffffffffffffff.c"), made("ffffffffffffffffff.c")}) {
+    auto id = read_lease_id(wrong);
+    ASSERT_FALSE(id) << wrong;
+    EXPECT_EQ(id.error().reason, "lease_not_found");
+  }
+}
+
+TEST(ControlPlaneLeaseBodies, RenewalById_LastsAsBefore_OrAsLongAsItAsks) {
+  TtlBounds bounds{3s, 60s};
+  EXPECT_FALSE(*read_renewal("", bounds));
+  EXPECT_FALSE(*read_renewal("{}", bounds));
+  EXPECT_EQ(**read_renewal(R"({"ttl_seconds":30})", bounds), Duration(30s));
+  for (const char* wrong : {"[]", "x", R"({"ttl_seconds":2})", R"({"ttl_seconds":61})", R"({"ttl_seconds":"30"})"})
+    EXPECT_EQ(read_renewal(wrong, bounds).error().code, Errc::invalid) << wrong;
+}
+
+TEST(ControlPlaneLeaseBodies, LeaseHeartbeat_TakesStatisticsUnderTheirNameOrBare) {
+  TenureId id{CameraId::trusted("c"), Version{5}};
+  EXPECT_FALSE(read_lease_word("", id)->stats);
+  for (const char* body : {R"({"processing_stats":{"fps":5}})", R"({"fps":5})"}) {
+    auto word = read_lease_word(body, id);
+    ASSERT_TRUE(word) << body;
+    EXPECT_TRUE(word->heartbeat);
+    EXPECT_EQ(word->grant, Version{5});
+    EXPECT_EQ(word->stats, (json::object{{"fps", 5}}));
+  }
+  std::string much = json::to_text(json::object{{"text", std::string(20'000, 'x')}});
+  for (const std::string& wrong : {std::string("[]"), std::string(R"({"processing_stats":5})"), much})
+    EXPECT_EQ(read_lease_word(wrong, id).error().code, Errc::invalid);
+}
+
 TEST(ControlPlaneLeaseBodies, LeaseView_SaysItsStatus) {
   LeaseView view;
   view.row.subject = CameraId::trusted("c");
@@ -236,9 +280,12 @@ TEST(ControlPlaneLeaseBodies, LeaseView_SaysItsStatus) {
   EXPECT_EQ(write_lease(view).at("status").as_string(), "revoked");
   view.row.revoked = view.row.released = false;
   EXPECT_EQ(write_lease(view).at("status").as_string(), "active");
+  EXPECT_EQ(write_lease(view, false).at("status").as_string(), "pending") << "nothing was heard of it yet";
+  view.note.heard = WallTime(1s);
+  EXPECT_EQ(write_lease(view, false).at("status").as_string(), "active") << "its owner said that it works";
   view.expired = true;
   EXPECT_EQ(write_lease(view).at("status").as_string(), "expired");
-  EXPECT_EQ(write_lease(view).at("lease_id").as_string(), "lease-ff");
+  EXPECT_EQ(write_lease(view).at("lease_id").as_string(), lease_id(view.row.subject, Version{255}));
   EXPECT_EQ(write_lease(view).at("owner_id"), write_lease(view).at("runner_id"));
 }
 

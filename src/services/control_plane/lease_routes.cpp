@@ -1,10 +1,13 @@
+#include "announcer.hpp"
 #include "answers.hpp"
-#include "lease_bodies.hpp"
+#include "lease_by_id.hpp"
 #include "page.hpp"
 #include "plane.hpp"
 #include "request.hpp"
 
 #include "weir/base/log.hpp"
+
+#include <map>
 
 namespace weir::control_plane {
 
@@ -130,11 +133,23 @@ boost::asio::awaitable<Result<Single>> ask_one(Plane& plane, net::Request& reque
   co_return std::move(single);
 }
 
+// What the asker said of its side is kept for people to read; the lease is granted whether or not that succeeds.
+boost::asio::awaitable<void> note_asker(Plane& plane, const SingleAsk& ask, const lease::Answer& answer) {
+  if (ask.note == LeaseNote{}) co_return;
+  LeaseWord word{.subject = answer.subject, .grant = answer.grant};
+  word.shard = ask.note.shard;
+  word.config_version = ask.note.config_version;
+  word.zone_version = ask.note.zone_version;
+  auto noted = co_await plane.leases.note(std::move(word), ask.batch.tenant);
+  if (!noted) log::warn("lease.not_noted", noted.error().message).with("camera_uuid", answer.subject);
+}
+
 template <lease::Kind kind>
 Reply acquire_one(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(single, co_await ask_one(plane, request, caller, Operation::acquire, kind));
   const lease::Answer& answer = single.answer;
   if (!answer.holds()) co_return refusal_error(answer, kind);
+  co_await note_asker(plane, single.ask, answer);
   co_return net::Response::json(write_single(single.ask, answer));
 }
 
@@ -195,9 +210,24 @@ Status may_see_lease(const Caller& caller, const lease::Owner& owner) {
 
 // The lease with what its owner published last about the stream.
 json::object write_seen(const Plane& plane, const LeaseView& view) {
-  json::object out = write_lease(view);
-  if (view.row.kind == lease::Kind::camera) out["stream"] = plane.streams.about(view.row, plane.clock.now());
+  if (view.row.kind != lease::Kind::camera) return write_lease(view);
+  json::object out = write_lease(view, plane.streams.delivered(view.row));
+  std::string shard = plane.streams.shard_of(view.row);
+  if (out.contains("shard_id") && !shard.empty()) out["shard_id"] = shard;
+  out["stream"] = plane.streams.about(view.row, plane.clock.now());
   return out;
+}
+
+// Whoever acquires a lease may say with which configuration; for one who did not it is the present one.
+boost::asio::awaitable<json::object> write_whole(Plane& plane, const LeaseView& view) {
+  json::object out = write_seen(plane, view);
+  if (view.row.kind != lease::Kind::camera || (out.contains("config_version") && out.contains("zone_version")))
+    co_return out;
+  auto camera = co_await plane.cameras.show_camera(view.row.subject, view.row.tenant);
+  if (!camera) co_return out;
+  if (!out.contains("config_version")) out["config_version"] = config_version(*camera);
+  if (!out.contains("zone_version")) out["zone_version"] = zone_version(camera->config);
+  co_return out;
 }
 
 Result<lease::Kind> query_kind(const net::Request& request) {
@@ -205,6 +235,26 @@ Result<lease::Kind> query_kind(const net::Request& request) {
   for (const auto& [kind, name] : lease::kKindNames)
     if (name == word) return kind;
   return bad_field("kind", "must be camera, stream or cluster");
+}
+
+// A page of the leases that are held, all of them complete.
+Reply list_of_runner(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(page, read_page(request));
+  CO_TRY(runner, path_id<RunnerId>(request));
+  CO_TRY(own, speaks_for(caller, runner));
+  LeaseFilter filter;
+  filter.tenant = caller.tenant;
+  filter.runner = runner;
+  filter.boot = caller.boot;
+  filter.only_held = true;
+  filter.after = SubjectId::trusted(page.after);
+  filter.limit = page.ask();
+  CO_TRY(found, co_await plane.leases.list(std::move(filter)));
+  std::map<SubjectId, json::object> whole;
+  for (const LeaseView& view : found) whole.emplace(view.row.subject, co_await write_whole(plane, view));
+  co_return net::Response::json(listed(
+      found, page, [](const LeaseView& view) { return view.row.subject.str(); },
+      [&](const LeaseView& view) { return std::move(whole.at(view.row.subject)); }));
 }
 
 Reply list_leases(Plane& plane, net::Request& request, const Caller& caller) {
@@ -242,7 +292,7 @@ template <lease::Kind kind>
 Reply show_lease(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(view, co_await shown<kind>(plane, request, caller));
   CO_TRY(visible, may_see_lease(caller, view.row.owner));
-  co_return net::Response::json(write_seen(plane, view));
+  co_return net::Response::json(co_await write_whole(plane, view));
 }
 
 template <lease::Kind kind>
@@ -258,6 +308,109 @@ Reply revoke_lease(Plane& plane, net::Request& request, const Caller& caller) {
       .with("request_id", request.request_id);
   if (view.row.revoked) plane.announcer.lease(change_of("revoked", view.row, "operator"));
   co_return net::Response::json(write_lease(view));
+}
+
+// ---- by the id of the tenure ----
+
+struct Named {
+  TenureId id;
+  LeaseView view;
+  bool lasts() const { return view.row.grant == id.grant && !view.row.released; }
+};
+
+// The lease that the path names, as it is now; its subject may have another tenure by now.
+boost::asio::awaitable<Result<Named>> named(Plane& plane, const net::Request& request, const Caller& caller) {
+  CO_TRY(id, read_lease_id(request.param("lease_id")));
+  CO_TRY(view, co_await plane.leases.show(id.subject, caller.tenant));
+  Named out{std::move(id), std::move(view)};
+  co_return std::move(out);
+}
+
+// The owner in whose name the caller asks: the tenure's. Of a tenure that is over the store says so to anybody.
+Result<lease::Owner> asking_owner(const Named& lease, const Caller& caller) {
+  if (lease.view.row.grant != lease.id.grant) return lease::Owner{RunnerId::trusted(caller.sub), BootId()};
+  TRY(own, speaks_for(caller, lease.view.row.owner.runner));
+  return lease.view.row.owner;
+}
+
+boost::asio::awaitable<Result<Single>> ask_named(Plane& plane, net::Request& request, const Caller& caller,
+                                                 Operation operation) {
+  std::optional<Duration> ttl;
+  if (operation == Operation::renew) {
+    CO_TRY(wanted, read_renewal(request.body, ttl_bounds(plane)));
+    ttl = wanted;
+  }
+  CO_TRY(lease, co_await named(plane, request, caller));
+  CO_TRY(owner, asking_owner(lease, caller));
+  SingleAsk ask{ask_by_id(operation, lease.id, lease.view.row.kind, std::move(owner)), lease.view.note};
+  ask.batch.tenant = caller.tenant;
+  ask.batch.ttl = ttl.value_or(lease.view.row.ttl);
+  lease::Batch batch = ask.batch;
+  CO_TRY(answers, co_await apply(plane, std::move(batch)));
+  WEIR_ASSERT(answers.size() == 1);
+  count(plane, operation, deeds_of(plane, ask.batch.kind, ask.batch.owner, answers, request, log::Level::info));
+  Single single{std::move(ask), std::move(answers[0])};
+  co_return std::move(single);
+}
+
+Reply renew_named(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(single, co_await ask_named(plane, request, caller, Operation::renew));
+  if (!single.answer.holds()) co_return refusal_error(single.answer, single.ask.batch.kind);
+  co_return net::Response::json(write_single(single.ask, single.answer));
+}
+
+Reply release_named(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(single, co_await ask_named(plane, request, caller, Operation::release));
+  const lease::Answer& answer = single.answer;
+  if (answer.outcome != Outcome::released) co_return refusal_error(answer, single.ask.batch.kind);
+  co_return net::Response::json(json::object{{"lease_id", request.param("lease_id")},
+                                             {lease::id_field(single.ask.batch.kind), answer.subject.str()},
+                                             {"released", true},
+                                             {"status", "released"},
+                                             {"version", answer.version.n}});
+}
+
+// The owner lives and says how it fares; this renews nothing.
+Reply beat_named(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(id, read_lease_id(request.param("lease_id")));
+  CO_TRY(word, read_lease_word(request.body, id));
+  CO_TRY(lease, co_await named(plane, request, caller));
+  CO_TRY(owner, asking_owner(lease, caller));
+  CO_TRY(view, co_await plane.leases.note(std::move(word), caller.tenant));
+  lease.view = std::move(view);
+  if (lease.lasts()) co_return net::Response::json(co_await write_whole(plane, lease.view));
+  lease::Answer over{lease.id.subject, Outcome::lost, lease.view.row.version};
+  // "Lost is only a typed answer" with a version above the holder's own.
+  if (over.version <= lease.id.grant) over.outcome = Outcome::unknown;
+  co_return refusal_error(over, lease.view.row.kind);
+}
+
+Reply validate_named(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(lease, co_await named(plane, request, caller));
+  const LeaseView& view = lease.view;
+  json::object out{{"lease_id", request.param("lease_id")},
+                   {lease::id_field(view.row.kind), view.row.subject.str()},
+                   {"valid", lease.lasts() && !view.expired},
+                   {"status", "expired"}};
+  if (view.row.grant == lease.id.grant) {
+    CO_TRY(visible, may_see_lease(caller, view.row.owner));
+    out["status"] = write_seen(plane, view).at("status");
+    out["expires_at"] = to_iso(view.expires_at);
+  }
+  co_return net::Response::json(out);
+}
+
+void add_routes_by_id(net::Router& router, Plane& plane) {
+  constexpr std::string_view one = "/v1/leases/{lease_id}";
+  auto add = [&](Method method, std::string_view path, Roles roles, GuardedHandler handler) {
+    add_guarded(router, plane, method, path, roles, std::move(handler));
+  };
+  add(Method::post, "/v1/leases/acquire", kRunners, acquire_one<lease::Kind::camera>);
+  add(Method::put, fmt::format("{}/renew", one), kRunners, renew_named);
+  add(Method::del, fmt::format("{}/release", one), kRunners, release_named);
+  add(Method::post, fmt::format("{}/heartbeat", one), kRunners, beat_named);
+  add(Method::get, fmt::format("{}/validate", one), kEverybody, validate_named);
+  add(Method::get, "/v1/leases/runner/{runner_id}", kEverybody, list_of_runner);
 }
 
 template <lease::Kind kind>
@@ -281,6 +434,7 @@ void add_routes(net::Router& router, Plane& plane) {
 
 void add_lease_routes(net::Router& router, Plane& plane) {
   add_guarded(router, plane, Method::get, "/v1/leases", kEverybody, list_leases);
+  add_routes_by_id(router, plane);
   add_routes<lease::Kind::camera>(router, plane);
   add_routes<lease::Kind::stream>(router, plane);
   add_routes<lease::Kind::cluster>(router, plane);

@@ -73,6 +73,9 @@ class MeteredLeaseStore final : public Metered<LeaseStore> {
   Async<LeaseView> show(CameraId camera, TenantId tenant) override {
     return timed("show_lease", &LeaseStore::show, std::move(camera), std::move(tenant));
   }
+  Async<LeaseView> note(LeaseWord word, TenantId tenant) override {
+    return timed("note_lease", &LeaseStore::note, std::move(word), std::move(tenant));
+  }
   Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override {
     return timed("consume", &LeaseStore::consume, std::move(site), std::move(tenant), std::move(use));
   }

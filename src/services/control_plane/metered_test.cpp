@@ -64,6 +64,7 @@ TEST_F(MeteredStore, EveryOperation_HasTheNameThatDashboardsKnow) {
   run(leases.take_expired(1));
   run(leases.list({}));
   run(leases.show({}, {}));
+  run(leases.note({}, {}));
   run(leases.consume({}, {}, {}));
   MeteredEventLog events(store_, metrics_, clock_);
   run(events.append({}, {}));
@@ -106,6 +107,7 @@ TEST_F(MeteredStore, EveryOperation_HasTheNameThatDashboardsKnow) {
   std::map<std::string, int> known;
   for (const char* name :
        {"acquire", "renew", "release", "tick", "revoke", "release_all", "take_expired", "list_leases", "show_lease",
+        "note_lease",
         "consume", "append_events", "announce_events", "read_events", "newest_event", "trim_events", "add_key",
         "list_keys", "revoke_key", "find_key", "ping", "add_tenant", "list_tenants", "remove_tenant", "add_site",
         "list_sites", "show_site", "count_cameras", "remove_site", "set_budget", "add_camera", "list_cameras",

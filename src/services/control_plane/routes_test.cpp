@@ -17,6 +17,12 @@ const Expected kRoutes[] = {
     {Method::get, "/healthz", ""},
     {Method::get, "/readyz", ""},
     {Method::get, "/metrics", ""},
+    {Method::post, "/v1/leases/acquire", "ar"},
+    {Method::put, "/v1/leases/{lease_id}/renew", "ar"},
+    {Method::del, "/v1/leases/{lease_id}/release", "ar"},
+    {Method::post, "/v1/leases/{lease_id}/heartbeat", "ar"},
+    {Method::get, "/v1/leases/{lease_id}/validate", "arwv"},
+    {Method::get, "/v1/leases/runner/{runner_id}", "arwv"},
     {Method::post, "/v1/leases/camera/acquire", "ar"},
     {Method::post, "/v1/leases/camera/renew", "ar"},
     {Method::post, "/v1/leases/camera/release", "ar"},
@@ -132,6 +138,7 @@ class ControlPlaneRoutes : public PlaneTest {
 
   static std::string concrete(std::string pattern) {
     for (auto [name, value] : {std::pair{"{camera_uuid}", "c-1"},
+                               {"{lease_id}", "lease-NS5jLTE"},  // of version 5 of c-1
                                {"{stream_id}", "live"},
                                {"{cluster}", "default"},
                                {"{display_id}", "d-1"},

@@ -33,6 +33,7 @@ class ScriptedLeases : public LeaseStore, public virtual Scripted {
   std::vector<lease::LeaseRow> expired;  // given out once
   std::function<Result<std::vector<LeaseView>>(const LeaseFilter&)> on_list;
   std::function<Result<LeaseView>(const CameraId&)> on_show;
+  std::function<Result<LeaseView>(const LeaseWord&)> on_note;
   std::function<Result<BudgetAnswer>(const std::optional<BudgetUse>&)> on_consume;
 
   Async<std::vector<lease::Answer>> apply(lease::Batch batch) override {
@@ -51,6 +52,9 @@ class ScriptedLeases : public LeaseStore, public virtual Scripted {
   }
   Async<LeaseView> show(CameraId camera, TenantId) override {
     co_return on_show ? on_show(camera) : missing<LeaseView>();
+  }
+  Async<LeaseView> note(LeaseWord word, TenantId) override {
+    co_return on_note ? on_note(word) : missing<LeaseView>();
   }
   Async<BudgetAnswer> consume(SiteId, TenantId, std::optional<BudgetUse> use) override {
     co_return on_consume ? on_consume(use) : missing<BudgetAnswer>();

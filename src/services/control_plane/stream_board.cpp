@@ -49,10 +49,11 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
   Word& word = words_[CameraId::trusted(camera)];
   // An error of the old owner says nothing about a new one; after a rotation the same owner soon reports its error
   // again.
-  if (version->get_int64() != word.version) word = Word{.size = word.size};
+  if (version->get_int64() != word.version) word = Word{.delivered = word.delivered, .size = word.size};
   word.version = version->get_int64();
   word.heard = now;
   word.ts = text_of(said, "ts");
+  word.shard = text_of(said, "shard_id", kDetailMax);
   if (!status) {
     word.code = text_of(said, "code");
     word.detail = text_of(said, "detail", kDetailMax);
@@ -64,7 +65,18 @@ void StreamBoard::note(const StoredEvent& event, Instant now) {
   word.wanted_fps = number_of(said, "wanted_fps");
   if (auto size = size_in(said)) word.size = size;
   // An error of the stream is over with its first picture; one of the model stands in every summary until it works.
+  if (word.state == "STREAMING") word.delivered = word.version;
   if (word.state == "STREAMING") word.code = text_of(said, "code"), word.detail = text_of(said, "detail", kDetailMax);
+}
+
+bool StreamBoard::delivered(const lease::LeaseRow& row) const {
+  auto found = words_.find(row.subject);
+  return found != words_.end() && found->second.delivered >= row.grant.n;
+}
+
+std::string StreamBoard::shard_of(const lease::LeaseRow& row) const {
+  auto found = words_.find(row.subject);
+  return found != words_.end() && found->second.version >= row.grant.n ? found->second.shard : std::string();
 }
 
 json::value StreamBoard::about(const lease::LeaseRow& row, Instant now) const {

@@ -25,12 +25,16 @@ class StreamBoard final : public FeedWatcher {
   // {"state","ts","age_s","for_s"?,"fps"?,"looked_fps"?,"wanted_fps"?, "width"?,"height"?,"error"?
   // {"code","detail"}}; for_s: since when this board has heard of no other state
   json::value about(const lease::LeaseRow& row, Instant now) const;
+  // Whether the camera's stream was heard of delivering in this tenure, and in which shard.
+  bool delivered(const lease::LeaseRow& row) const;
+  std::string shard_of(const lease::LeaseRow& row) const;
 
  private:
   struct Word {
     std::int64_t version = 0;
+    std::int64_t delivered = 0;  // the version under which it streamed last
     Instant heard{}, since{};
-    std::string state, ts;
+    std::string state, ts, shard;
     std::optional<double> fps = {}, looked_fps = {}, wanted_fps = {};
     std::optional<camera::FrameSize> size = {};
     std::string code, detail;  // of the last error, until it streams

@@ -11,6 +11,7 @@
 #include "weir/lease/decide.hpp"
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/json/object.hpp>
 
 #include <string>
 #include <vector>
@@ -25,11 +26,34 @@ struct LeaseLimits {
   friend bool operator==(const LeaseLimits&, const LeaseLimits&) = default;
 };
 
+// What the owner said of one tenure besides asking for it. For people to read: it decides nothing, renews nothing, and
+// means nothing once another tenure has begun.
+struct LeaseNote {
+  std::string shard = {};           // where it processes the subject
+  std::string config_version = {};  // of the configuration that it works with
+  std::string zone_version = {};
+  WallTime heard{};                 // its last heartbeat for this lease; the epoch: none
+  boost::json::object stats = {};   // as that heartbeat had them
+  friend bool operator==(const LeaseNote&, const LeaseNote&) = default;
+};
+
+// A word for the note of the tenure that `grant` began. What is left empty stays as it was.
+struct LeaseWord {
+  SubjectId subject;
+  lease::Version grant;
+  std::string shard = {};
+  std::string config_version = {};
+  std::string zone_version = {};
+  bool heartbeat = false;
+  std::optional<boost::json::object> stats = {};
+};
+
 // A lease as an operator sees it.
 struct LeaseView {
   lease::LeaseRow row;
   WallTime expires_at{};
   bool expired = false;
+  LeaseNote note = {};  // of the present or last tenure
 };
 
 struct LeaseFilter {
@@ -78,6 +102,8 @@ class LeaseStore {
   virtual boost::asio::awaitable<Result<std::vector<lease::LeaseRow>>> take_expired(int most) = 0;
   virtual boost::asio::awaitable<Result<std::vector<LeaseView>>> list(LeaseFilter filter) = 0;
   virtual boost::asio::awaitable<Result<LeaseView>> show(SubjectId subject, TenantId tenant) = 0;
+  // Notes the word, where the tenure lasts; answers the lease as it is then, whosever it is.
+  virtual boost::asio::awaitable<Result<LeaseView>> note(LeaseWord word, TenantId tenant) = 0;
   // Takes one token of the site. With `use`, at most once for that grant.
   virtual boost::asio::awaitable<Result<BudgetAnswer>> consume(SiteId site, TenantId tenant,
                                                                std::optional<BudgetUse> use) = 0;

@@ -42,6 +42,7 @@ class PostgresStore final : public LeaseStore, public EventLog, public Keys, pub
   Async<std::vector<lease::LeaseRow>> take_expired(int most) override;
   Async<std::vector<LeaseView>> list(LeaseFilter filter) override;
   Async<LeaseView> show(CameraId camera, TenantId tenant) override;
+  Async<LeaseView> note(LeaseWord word, TenantId tenant) override;
   Async<BudgetAnswer> consume(SiteId site, TenantId tenant, std::optional<BudgetUse> use) override;
 
   Async<std::vector<Confirmation>> append(std::vector<event::Event> events, EventSpeaker speaker) override;

@@ -47,6 +47,7 @@ class Core {
   Result<LeaseView> revoke(const CameraId& camera, const TenantId& tenant);
   Result<std::vector<lease::LeaseRow>> release_all(const lease::Owner& owner, const std::string& will_sha256);
   std::vector<lease::LeaseRow> take_expired(int most);
+  Result<LeaseView> note(const LeaseWord& word, const TenantId& tenant);
   Result<BudgetAnswer> consume(const SiteId& site, const TenantId& tenant, const std::optional<BudgetUse>& use);
 
   std::vector<Confirmation> append(const std::vector<event::Event>& events, const EventSpeaker& speaker);
