@@ -175,6 +175,10 @@ TEST_P(LeaseApi, Runners_RegisterLiveAndAreSteered) {
   EXPECT_EQ(talk().put("/v1/runners/runner-1/heartbeat", {{"cpu_pct", 12.5}}).status, 200);
   EXPECT_EQ(talk().post("/v1/runners/runner-1/heartbeat").status, 200);
   EXPECT_EQ(talk().post("/v1/runners/heartbeat", {{"runner_id", "nobody"}}).code(), "runner_not_found");
+  EXPECT_EQ(talk().put("/v1/runners/runner-1/heartbeat", {{"metrics", {{"gpu", {1, 2}}}}, {"current_load", 3}}).status, 200);
+  EXPECT_EQ(talk().get("/v1/runners/runner-1").body.at("metrics"), (json::value{{"gpu", {1, 2}}}));
+  EXPECT_EQ(talk().get("/v1/runners/runner-1").field("streams_owned"), "3");
+  EXPECT_EQ(talk().put("/v1/runners/runner-1/heartbeat", {{"metrics", {{"x", std::string(20'000, 'x')}}}}).status, 400);
   Reply shown = talk().get("/v1/runners/runner-1");
   EXPECT_EQ(shown.field("status"), "active");
   EXPECT_EQ(shown.field("leases_held"), "1");

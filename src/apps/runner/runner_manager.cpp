@@ -35,6 +35,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 
@@ -47,12 +48,19 @@ namespace {
 constexpr std::array<std::string_view, 7> kLive = {"control_plane_url", "api_key", "lease_ttl_s", "lease_renew_interval_s",
                                                    "lease_retry_interval_s", "drain_batch", "drain_interval_s"};
 
+int port_of(std::string_view address) {
+  int port = 0;
+  std::from_chars(address.data() + address.rfind(':') + 1, address.data() + address.size(), port);
+  return port;
+}
+
 Runner about_self(const Settings& s, const RunnerOptions& options) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
   Runner self{.id = options.runner, .address = {.host = host}};
   self.tenant = TenantId::trusted(s.text("runner_tenant"));
   self.site = SiteId::trusted(s.text("runner_site"));
+  self.capabilities = {"rtsp", "snapshot", "motion_detection", "zone_filtering"};
   self.deployment.group = s.text("deployment_group");
   self.deployment.version = s.text("deployment_version").empty() ? WEIR_VERSION : s.text("deployment_version");
   // Made here, in the process that owns it: never inherited, never two processes'.
@@ -211,10 +219,10 @@ Status ManagerProcess::open_spool() {
 }
 
 Status ManagerProcess::listen() {
-  runner::add_endpoints(router_, *manager_, metrics_);
   server_ = std::make_unique<net::HttpServer>(io_, clock_, router_, net::ServerLimits{});
   Status listening = server_->listen_down_from(settings_.text("prom_manager_host"),
                                                static_cast<int>(settings_.integer("prom_manager_port")));
+  if (listening) self_.address.port = self_.address.metrics_port = port_of(server_->address());
   if (listening || listening.error().reason != "address_in_use") return listening;
   return Error{Errc::conflict, "address_in_use",
                listening.error().message + "; give this runner a --prom-manager-port of its own"};
@@ -281,9 +289,10 @@ Result<int> ManagerProcess::run() {
   spawn(io_.get_executor(), learn_capacity(), "measuring", [this] { io_.stop(); });
   io_.run();
   io_.restart();
+  TRY(listening, listen());  // nobody is answered before the loop runs again
   runner::ManagerPorts ports{clock_, *plane_, *bus_, workers_, *disk_};
   manager_ = std::make_unique<runner::Manager>(io_, ports, metrics_, manager_settings());
-  TRY(listening, listen());
+  runner::add_endpoints(router_, *manager_, metrics_);
   print_line(json::to_text(json::object{{"listening", url_of(server_->address())}}));
   log::info("runner.started", "a runner runs").with("boot_id", self_.boot).with("address", server_->address());
   watch_.start();

@@ -18,6 +18,10 @@ json::value number(double value) {
   return value;
 }
 
+namespace {
+json::value when(WallTime at) { return at == WallTime{} ? json::value(nullptr) : json::value(to_iso(at)); }
+}  // namespace
+
 json::object write_tenant(const Tenant& tenant) {
   return {{"tenant_id", tenant.id.str()}, {"name", tenant.name}, {"created_at", to_iso(tenant.created_at)}};
 }
@@ -85,9 +89,10 @@ json::object write_runner(const Runner& runner) {
                    {"metrics_port", runner.address.metrics_port},
                    {"capabilities", json::write_value(runner.capabilities)},
                    {"heartbeat", runner.heartbeat},
-                   {"registered_at", to_iso(runner.registered_at)}};
-  out["last_heartbeat"] =
-      runner.last_heartbeat == WallTime{} ? json::value(nullptr) : json::value(to_iso(runner.last_heartbeat));
+                   {"registered_at", when(runner.registered_at)},
+                   {"last_heartbeat", when(runner.last_heartbeat)}};
+  const json::value* metrics = runner.heartbeat.if_contains("metrics");
+  out["metrics"] = metrics != nullptr ? *metrics : json::value(json::object());
   if (!runner.tenant.empty()) out["tenant_id"] = runner.tenant.str();
   if (!runner.site.empty()) out["site_id"] = runner.site.str();
   if (!runner.boot.empty()) out["boot_id"] = runner.boot.str();

@@ -2,8 +2,10 @@
 #include "page.hpp"
 #include "plane.hpp"
 #include "request.hpp"
+#include "status_bodies.hpp"
 
 #include "weir/base/log.hpp"
+#include "weir/base/random.hpp"
 
 #include <unordered_set>
 
@@ -14,6 +16,7 @@ using net::Method;
 
 namespace {
 
+constexpr Roles kSpeakers = {net::Role::runner, net::Role::worker};
 constexpr Roles kPublishers = {net::Role::admin, net::Role::runner, net::Role::worker};
 
 // ---- publishing ----
@@ -62,22 +65,66 @@ void record(Plane& plane, std::span<const Confirmation> answers, const Caller& c
         .with("request_id", request.request_id);
 }
 
-Reply publish(Plane& plane, net::Request& request, const Caller& caller) {
-  CO_TRY(body, body_value(request));
-  CO_TRY(events, read_events(body, caller));
+asio::awaitable<Result<std::vector<Confirmation>>> append(Plane& plane, std::vector<event::Event> events,
+                                                          const Caller& caller, const net::Request& request) {
   CO_TRY(own, co_await check_keys(plane, events, caller.tenant));
   EventSpeaker speaker;
   if (caller.role != net::Role::admin) speaker.runner = RunnerId::trusted(caller.sub);
   speaker.boot = caller.boot;
   speaker.tenant = caller.tenant;
-  std::vector<std::string> ids;
-  ids.reserve(events.size());
-  for (const event::Event& event : events) ids.push_back(event.event_id);
   CO_TRY(answers, co_await plane.events.append(std::move(events), std::move(speaker)));
   plane.feed.wake();
   record(plane, answers, caller, request);
+  co_return std::move(answers);
+}
+
+Reply publish(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(body, body_value(request));
+  CO_TRY(events, read_events(body, caller));
+  std::vector<std::string> ids;
+  ids.reserve(events.size());
+  for (const event::Event& event : events) ids.push_back(event.event_id);
+  CO_TRY(answers, co_await append(plane, std::move(events), caller, request));
   net::Response response;
   response.body = write_confirmations(ids, answers);
+  co_return std::move(response);
+}
+
+// ---- statuses, from clients that know no versions ----
+
+// Whether whoever says this has the camera. A client of the routes for one camera knows no version: it speaks under that
+// of its lease where it took it without a key, by the same rule by which it may renew it.
+std::optional<lease::Version> speaks_under(const SaidStatus& status, const lease::LeaseRow& row, const Caller& caller) {
+  if (status.version) return status.version;
+  bool own = row.owner.runner.str() == caller.sub && !row.released && row.last_key.empty();
+  bool boot = row.owner.boot == (caller.boot.empty() ? status.boot : caller.boot);
+  return own && boot ? std::optional(row.version) : std::nullopt;
+}
+
+// Each status becomes an event of its camera, and the fence judges it as any other.
+Reply publish_statuses(Plane& plane, net::Request& request, const Caller& caller) {
+  CO_TRY(body, body_value(request));
+  CO_TRY(statuses, read_statuses(body));
+  std::vector<Confirmation> answers(statuses.size(), Confirmation::stale);
+  std::vector<size_t> places;
+  json::array items;
+  for (size_t i = 0; i < statuses.size(); ++i) {
+    auto seen = co_await plane.leases.show(statuses[i].camera, caller.tenant);
+    if (!seen && seen.error().code != Errc::not_found) co_return std::move(seen).error();
+    auto version = seen ? speaks_under(statuses[i], seen->row, caller) : std::nullopt;
+    if (!version) continue;
+    std::string id = event::make_event_id(plane.clock.wall(), random_hex(8));
+    items.push_back(write_status_event(statuses[i], seen->row, *version, std::move(id)));
+    places.push_back(i);
+  }
+  if (!items.empty()) {
+    CO_TRY(events, read_events(json::value(json::object{{"items", std::move(items)}}), caller));
+    CO_TRY(told, co_await append(plane, std::move(events), caller, request));
+    for (size_t i = 0; i < places.size(); ++i) answers[places[i]] = told[i];
+  }
+  net::Response response;
+  response.status = 202;
+  response.body = write_status_answers(statuses, answers);
   co_return std::move(response);
 }
 
@@ -176,6 +223,7 @@ Reply listen_to_leases(Plane& plane, net::Request& request, const Caller& caller
 
 void add_event_routes(net::Router& router, Plane& plane) {
   add_guarded(router, plane, Method::post, "/v1/events/batch", kPublishers, publish);
+  add_guarded(router, plane, Method::post, "/v1/streams/status/batch", kSpeakers, publish_statuses);
   add_guarded(router, plane, Method::get, "/v1/events", kReadersAndRunners, listen);
   add_guarded(router, plane, Method::get, "/v1/leases/events", kReadersAndRunners, listen_to_leases);
 }

@@ -9,6 +9,7 @@ namespace weir::control_plane {
 namespace {
 
 constexpr int kCapacityMax = 100'000;
+constexpr size_t kMetricsBytesMax = 16 << 10;
 
 // A runner's own time stamp: kept as the runner wrote it, so it may be any text that can be shown.
 std::string stamp_problem(const std::string& text) {
@@ -21,6 +22,11 @@ std::string capabilities_problem(const std::vector<std::string>& all) {
                 return !each.empty() && each.size() <= 64 && name_problem(each).empty();
               });
   return sane ? "" : "must hold at most 64 words of 1 to 64 bytes without control characters";
+}
+
+std::string metrics_problem(const json::object& metrics) {
+  if (json::to_text(metrics).size() <= kMetricsBytesMax) return "";
+  return fmt::format("must have at most {} bytes", kMetricsBytesMax);
 }
 
 }  // namespace
@@ -66,6 +72,7 @@ std::string waiting_problem(const std::vector<Waiting>& all) { return all.size()
 
 struct Beat {
   RunnerId runner;
+  BootId boot;
   std::optional<int> streams_owned;
   std::optional<int> shards;
   std::optional<double> cpu_pct;
@@ -75,11 +82,14 @@ struct Beat {
   std::optional<int> cameras_behind;
   std::string why_not_acquiring = {};
   std::vector<Waiting> waiting = {};
+  std::optional<json::object> metrics;
 };
 template <class V>
 void fields(V& v, Beat& b) {
   v.optional("runner_id", b.runner);
+  v.optional("boot_id", b.boot);
   v.optional("streams_owned", b.streams_owned, json::range(0, kCapacityMax));
+  if (!b.streams_owned) v.optional("current_load", b.streams_owned, json::range(0, kCapacityMax));
   v.optional("shards", b.shards, json::range(0, kCapacityMax));
   v.optional("cpu_pct", b.cpu_pct, json::range(0.0, 1e6));
   v.optional("mem_mb", b.mem_mb, json::range(0.0, 1e9));
@@ -88,6 +98,7 @@ void fields(V& v, Beat& b) {
   v.optional("cameras_behind", b.cameras_behind, json::range(0, kCapacityMax));
   v.optional("why_not_acquiring", b.why_not_acquiring, name_problem);
   v.optional("waiting", b.waiting, waiting_problem);
+  v.optional("metrics", b.metrics, metrics_problem);
 }
 
 template <class V>
@@ -111,7 +122,7 @@ Result<Runner> read_registration(const json::value& body) {
 
 Result<Heartbeat> read_heartbeat(const json::value& body) {
   TRY(beat, json::read<Beat>(body));
-  Heartbeat out{beat.runner, beat.streams_owned.value_or(0), beat.draining};
+  Heartbeat out{beat.runner, beat.boot, beat.streams_owned.value_or(0), beat.draining};
   if (beat.streams_owned) out.kept["streams_owned"] = *beat.streams_owned;
   if (beat.shards) out.kept["shards"] = *beat.shards;
   if (beat.cpu_pct) out.kept["cpu_pct"] = *beat.cpu_pct;
@@ -120,6 +131,7 @@ Result<Heartbeat> read_heartbeat(const json::value& body) {
   if (beat.cameras_behind) out.kept["cameras_behind"] = *beat.cameras_behind;
   if (!beat.why_not_acquiring.empty()) out.kept["why_not_acquiring"] = beat.why_not_acquiring;
   if (!beat.waiting.empty()) out.kept["waiting"] = json::write_value(beat.waiting);
+  if (beat.metrics) out.kept["metrics"] = *std::move(beat.metrics);
   return out;
 }
 

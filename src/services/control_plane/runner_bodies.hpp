@@ -1,4 +1,5 @@
-// The bodies of the runner routes. A heartbeat is kept and shown to readers, so only its known fields survive.
+// The bodies of the runner routes. A heartbeat is kept and shown to readers, so only its known fields survive; `metrics`
+// alone may hold what the runner likes.
 // Plain values and functions.
 #pragma once
 
@@ -12,6 +13,7 @@ Result<Runner> read_registration(const json::value& body);
 
 struct Heartbeat {
   RunnerId runner = {};  // empty: not said
+  BootId boot = {};      // of a runner that registered this boot
   int streams_owned = 0;
   bool draining = false;
   json::object kept = {};

@@ -81,14 +81,31 @@ boost::asio::awaitable<Result<int>> room_elsewhere(Plane& plane, RunnerId runner
   co_return room;
 }
 
+// A program that knows no registration is known from its first heartbeat on, with what a runner has that says nothing.
+// One that names its boot has registered it; where the store does not know it any more, it must do that again.
+Async<RunnerOrders> hear(Plane& plane, const RunnerId& runner, const Heartbeat& heartbeat, const Caller& caller) {
+  auto tell = [&] {
+    return plane.runners.heartbeat(runner, caller.tenant, heartbeat.kept, heartbeat.streams_owned);
+  };
+  auto orders = co_await tell();
+  bool unknown = !orders && orders.error().code == Errc::not_found;
+  if (!unknown || caller.role != net::Role::runner || !heartbeat.boot.empty()) co_return std::move(orders);
+  Runner fresh;
+  fresh.id = runner;
+  fresh.tenant = caller.tenant;
+  auto known = co_await plane.runners.register_runner(std::move(fresh), std::string(), caller.tenant);
+  if (!known && known.error().code == Errc::conflict) co_return std::move(orders);  // another tenant's
+  if (!known) co_return std::move(known).error();
+  log::info("runner.registered", "by its first heartbeat")
+      .with("runner_id", known->id)
+      .with("tenant_id", known->tenant);
+  co_return co_await tell();
+}
+
 boost::asio::awaitable<Result<net::Response>> beat(Plane& plane, RunnerId runner, Heartbeat heartbeat,
                                                    const Caller& caller) {
   CO_TRY(own, speaks_for(caller, runner));
-  RunnerId id = runner;
-  TenantId tenant = caller.tenant;
-  json::object kept = std::move(heartbeat.kept);
-  CO_TRY(orders,
-         co_await plane.runners.heartbeat(std::move(id), std::move(tenant), std::move(kept), heartbeat.streams_owned));
+  CO_TRY(orders, co_await hear(plane, runner, heartbeat, caller));
   json::object out{{"runner_id", runner.str()},
                    {"status", "active"},
                    {"cordoned", orders.cordoned},
@@ -159,9 +176,14 @@ Reply list_runners(Plane& plane, net::Request& request, const Caller& caller) {
 Reply show_runner(Plane& plane, net::Request& request, const Caller& caller) {
   CO_TRY(id, path_id<RunnerId>(request));
   CO_TRY(own, speaks_for(caller, id));
-  TenantId tenant = caller.tenant;
-  CO_TRY(runner, co_await plane.runners.show_runner(std::move(id), std::move(tenant)));
-  co_return net::Response::json(write_runner(runner));
+  auto runner = co_await plane.runners.show_runner(id, caller.tenant);
+  // A runner may ask for its orders before it has said anything of itself.
+  bool own_first = !runner && runner.error().code == Errc::not_found && caller.role == net::Role::runner;
+  if (!runner && !own_first) co_return std::move(runner).error();
+  Runner nothing_known;
+  nothing_known.id = id;
+  nothing_known.tenant = caller.tenant;
+  co_return net::Response::json(write_runner(runner ? *runner : nothing_known));
 }
 
 Reply change_runner(Plane& plane, net::Request& request, const Caller& caller) {

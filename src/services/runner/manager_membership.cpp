@@ -112,7 +112,8 @@ void Membership::check_load(const Usage& usage) {
 
 void Membership::say_alive(const Summary& summary, const Usage& usage) {
   WallTime now = shell_.ports.clock.wall();
-  shell_.spawn(tell_plane({{"type", "runner.heartbeat"}, {"streams_owned", summary.owned}, {"shards", summary.shards},
+  shell_.spawn(tell_plane({{"type", "runner.heartbeat"}, {"boot_id", shell_.owner.boot.str()},
+                           {"streams_owned", summary.owned}, {"shards", summary.shards},
                            {"cpu_pct", usage.cpu_pct}, {"mem_mb", usage.mem_mb}, {"ts", to_iso(now)},
                            {"draining", summary.draining}, {"cameras_behind", summary.behind},
                            {"why_not_acquiring", summary.why_not}, {"waiting", waiting(summary)}}), "heartbeat");
