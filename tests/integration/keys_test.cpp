@@ -111,6 +111,36 @@ TEST_P(ApiKeys, BuyOnlyWhatTheirRoleMay_InTheirTenant) {
   EXPECT_EQ(buy(foreign).status, 401) << "a tenant's keys go with it";
 }
 
+// A program that knows no tokens shows its key with every request.
+TEST_P(ApiKeys, KeyAsABearer_Works_AndIsRefusedSoonAfterItWasRevoked) {
+  START_OR_SKIP();
+  process().furnish(1);
+  Reply added = add({{"role", "runner"}, {"sub", "runner-1"}});
+  Talk direct(process(), Secret(added.field("api_key")));
+  EXPECT_EQ(direct.get("/v1/runners/runner-1").field("capacity_streams"), "40");
+  ASSERT_EQ(direct.post("/v1/runners/heartbeat", {{"runner_id", "runner-1"}}).status, 200);
+  const json::object lease{{"runner_id", "runner-1"}, {"camera_uuid", "cam-1"}, {"ttl_seconds", 60}};
+  ASSERT_EQ(direct.post("/v1/leases/camera/acquire", lease).status, 200);
+  EXPECT_EQ(direct.post("/v1/runners/heartbeat", {{"runner_id", "runner-2"}}).code(), "not_yours");
+  EXPECT_EQ(direct.get("/v1/api-keys").code(), "role_forbidden");
+  ASSERT_EQ(process().call(Method::del, "/v1/api-keys/" + added.field("key_id"), nullptr, process().token("admin")).status,
+            200);
+  EXPECT_TRUE(eventually(10s, [&] { return direct.post("/v1/leases/camera/renew", lease).code() == "key_invalid"; }));
+}
+
+// The stream of events that a key began ends when a token of so short a life would.
+TEST_P(ApiKeys, EventsHeardWithAKey_EndWithinTenSeconds) {
+  START_OR_SKIP();
+  std::string text = key("viewer", "v");
+  Talk direct(process(), Secret(text));
+  net::ClientRequest request = request_for(Method::get, "/v1/events", nullptr, Secret(text));
+  request.timeout = 20s;
+  Instant began = boot_now();
+  Reply heard = direct.send(std::move(request));
+  EXPECT_EQ(heard.status, 200) << heard.text;
+  EXPECT_LE(boot_now() - began, 14s) << "ten seconds, and what a busy machine adds";
+}
+
 TEST_P(ApiKeys, Tokens_EndWhenTheirTimeIsUp) {
   START_OR_SKIP({"--token-ttl-s", "3"});
   Reply bought = buy(key("admin", "root"));
@@ -157,7 +187,7 @@ TEST_P(ApiKeys, AppearInNoLogListMetricOrFile) {
       buy(key, {{"role", key}}),
       buy(key, {{"ttl_seconds", key}}),
       buy(key, {{"api_key", key}}),
-      Talk(process(), Secret(key)).get("/v1/cameras"),
+      Talk(process(), Secret(wrong)).get("/v1/cameras"),
       admin.del("/v1/api-keys/" + key),
       admin.get("/v1/api-keys?cursor=" + key),
       admin.post("/v1/api-keys", {{"role", key}, {"sub", key + "\n"}}),

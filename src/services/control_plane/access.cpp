@@ -25,15 +25,15 @@ bool sees_credentials(const Caller& caller) {
   return caller.role == net::Role::admin || caller.role == net::Role::runner;
 }
 
+Error role_forbidden() { return {Errc::forbidden, "role_forbidden", "the token's role does not allow this"}; }
+
 Result<Caller> Gate::admit(const net::Request& request, Roles roles) const {
   std::string_view header = request.header("authorization");
   if (header.empty()) return Error{Errc::unauthorized, "token_missing", "this route needs a bearer token"};
   auto token = credential_of(header, "Bearer");
   if (!token) return Error{Errc::unauthorized, "token_invalid", "the Authorization header must be: Bearer <token>"};
-  if (token->starts_with(kKeyPrefix))
-    return Error{Errc::unauthorized, "token_invalid", "this is an API key: it buys tokens at POST /v1/auth/token"};
   TRY(claims, key_.verify(*token, clock_.wall()));
-  if (!roles.has(claims.role)) return Error{Errc::forbidden, "role_forbidden", "the token's role does not allow this"};
+  if (!roles.has(claims.role)) return role_forbidden();
   return std::move(claims);
 }
 

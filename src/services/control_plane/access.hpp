@@ -44,6 +44,8 @@ Result<TenantId> tenant_for(const Caller& caller, const TenantId& wanted);
 Status sees_all(const Caller& caller);
 bool sees_credentials(const Caller& caller);
 
+Error role_forbidden();
+
 // What API keys begin with, so that they are told from tokens and found by scanners of secrets.
 inline constexpr std::string_view kKeyPrefix = "wk_";
 

@@ -232,9 +232,44 @@ TEST_F(AuthRoutes, Token_NeedsOneCredential) {
   EXPECT_EQ(both.status, 400);
   EXPECT_EQ(both.body.at("error").at("details").at("field").as_string(), "api_key");
   EXPECT_EQ(buy(text, R"({"ttl":60})").status, 400);
-  Said direct = ask(Method::get, "/v1/api-keys", key("admin"));
-  EXPECT_EQ(direct.status, 401) << "a key is no token";
-  EXPECT_EQ(direct.code(), "token_invalid");
+}
+
+TEST_F(AuthRoutes, Key_LogsInWhereATokenWould_WithItsOwnRoleSubAndTenant) {
+  std::string root = key("admin", "root"), bound = key("admin", "root", "t-1"), runner = key("runner", "r-1");
+  EXPECT_EQ(ask(Method::get, "/v1/api-keys", root).body.at("items").as_array().size(), 3u);
+  EXPECT_EQ(ask(Method::get, "/v1/api-keys", bound).body.at("items").as_array().size(), 1u);
+  Said refused = ask(Method::get, "/v1/api-keys", runner);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(refused.code(), "role_forbidden");
+  EXPECT_EQ(ask(Method::get, "/v1/runners/r-1", runner).status, 200);
+  EXPECT_EQ(ask(Method::get, "/v1/runners/r-2", runner).code(), "not_yours");
+  for (const char* wrong : {"wk_", "wk_0_0", "wk_ö"}) {
+    Said said = ask(Method::get, "/v1/cameras", wrong);
+    EXPECT_EQ(said.status, 401);
+    EXPECT_EQ(said.code(), "key_invalid") << wrong;
+  }
+}
+
+TEST_F(AuthRoutes, RevokedKey_LogsInNowhereAfterTenSeconds) {
+  Said added = add_key("viewer", "v");
+  std::string text = added.field("api_key");
+  EXPECT_EQ(ask(Method::get, "/v1/cameras", text).status, 200);
+  EXPECT_EQ(ask(Method::del, "/v1/api-keys/" + added.field("key_id"), token(Role::admin)).status, 200);
+  Instant revoked = clock_.now();
+  int believed = 0;
+  for (; ask(Method::get, "/v1/cameras", text).status == 200; pass(100ms)) ++believed;
+  EXPECT_GT(believed, 10) << "not every request asks the store";
+  EXPECT_LT(clock_.now() - revoked, 10s);
+  EXPECT_EQ(ask(Method::get, "/v1/cameras", text).code(), "key_invalid");
+}
+
+TEST_F(AuthRoutes, StoreAway_AKeyIsBelievedForAMoment_AndThenCannotBeJudged) {
+  std::string text = key("admin");
+  EXPECT_EQ(ask(Method::get, "/v1/api-keys", text).status, 200);
+  store_.up = false;
+  EXPECT_EQ(ask(Method::get, "/v1/runners/r-1", text).status, 503) << "of the route's own question";
+  pass(6s);
+  EXPECT_EQ(ask(Method::get, "/v1/runners/r-1", text).code(), "store_unavailable");
 }
 
 TEST_F(AuthRoutes, StoreAway_KeysCannotBeJudged_TokensStillCan) {

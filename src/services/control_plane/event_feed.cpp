@@ -265,7 +265,8 @@ asio::awaitable<void> EventFeed::serve_pages(Listener& listener, net::EventStrea
     } else {
       caught_up = true;
       page = next_page(listener.after.sequence);
-      if (!page) co_await wake_listeners_.wait(clock_, kIdle);
+      Duration left = std::max(listener.until - clock_.wall(), Duration(1ms));
+      if (!page) co_await wake_listeners_.wait(clock_, std::min<Duration>(kIdle, left));
     }
     if (!page) continue;
     std::int64_t before = listener.after.sequence;

@@ -52,13 +52,6 @@ json::object write_key(const ApiKey& key) {
 
 Result<TokenAsk> read_token_ask(const json::value& body) { return json::read<TokenAsk>(body, json::Unknown::reject); }
 
-Result<Credential> credential_of_key(const ApiKey& key) {
-  auto role = std::ranges::find(net::kRoleNames, std::string_view(key.role), &json::EnumName<Role>::name);
-  if (role == net::kRoleNames.end()) return Error{Errc::internal, "bad_stored_key", "a stored key's role is unknown"};
-  return Credential{Credential::Kind::key,
-                    {.sub = key.sub, .role = role->value, .tenant = key.tenant, .key = key.id.str()}};
-}
-
 Result<net::Claims> buy(const Credential& credential, const TokenAsk& ask, Duration ttl, WallTime now) {
   const net::Claims& given = credential.claims;
   bool by_token = credential.kind == Credential::Kind::token;

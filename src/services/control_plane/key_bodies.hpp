@@ -25,7 +25,6 @@ struct Credential {
   Kind kind;
   net::Claims claims;  // of the token, or those that the key stands for
 };
-Result<Credential> credential_of_key(const ApiKey& key);
 
 // A key buys tokens of its own role. A runner, by key or token, also buys those of its workers, each for one boot;
 // and with a token that no key bought, its own next one. No token outlasts the revocation of a key by more than its

@@ -72,6 +72,7 @@ Plane::Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Key
       metrics(registry),
       settings(std::move(chosen)),
       gate(std::move(key), time),
+      logins(keys, time),
       instruments(registry),
       readiness(catalog, registry, time),
       feed(events, time, instruments, settings.event_window_bytes),
@@ -80,11 +81,23 @@ Plane::Plane(LeaseStore& lease_store, Catalog& catalog, EventLog& event_log, Key
   feed.watch(heartbeats);
 }
 
+namespace {
+// Who asks, by a token or by an API key.
+asio::awaitable<Result<Caller>> admitted(Plane& plane, const net::Request& request, Roles roles) {
+  auto bearer = credential_of(request.header("authorization"), "Bearer");
+  if (!bearer || !bearer->starts_with(kKeyPrefix)) co_return plane.gate.admit(request, roles);
+  Secret key{std::string(*bearer)};
+  CO_TRY(caller, co_await plane.logins.log_in(std::move(key)));
+  if (!roles.has(caller.role)) co_return role_forbidden();
+  co_return std::move(caller);
+}
+}  // namespace
+
 void add_guarded(net::Router& router, Plane& plane, net::Method method, std::string_view pattern, Roles roles,
                  GuardedHandler handler, std::optional<net::StreamedBody> body) {
   using Answer = asio::awaitable<net::Response>;
   auto guarded = [&plane, roles, handler = std::move(handler)](net::Request& request) -> Answer {
-    Result<Caller> caller = plane.gate.admit(request, roles);
+    Result<Caller> caller = co_await admitted(plane, request, roles);
     Result<net::Response> reply = Error{};
     if (caller) {
       reply = co_await handler(plane, request, *caller);

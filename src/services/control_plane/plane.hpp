@@ -8,6 +8,7 @@
 #include "announcer.hpp"
 #include "event_feed.hpp"
 #include "instruments.hpp"
+#include "key_login.hpp"
 #include "metered.hpp"
 #include "model_board.hpp"
 #include "runner_watch.hpp"
@@ -84,6 +85,7 @@ struct Plane {
   net::Metrics& metrics;
   const ControlPlaneSettings settings;
   Gate gate;
+  KeyLogins logins;
   Instruments instruments;
   Readiness readiness;
   CameraPlaces places;
