@@ -87,6 +87,10 @@ class Watcher:
         self.threads = [threading.Thread(target=work) for work in (self.scrape, self.ask)]
 
     def __enter__(self):
+        for page in self.pages():  # a server counts who asks it from the first time on
+            call("GET", page)
+        for question in QUESTIONS:
+            self.plane.call("GET", question)
         for thread in self.threads:
             thread.start()
         return self
