@@ -15,7 +15,7 @@ TARGET = {"runner": {"runner_id"}, "worker": {"runner_id", "shard_id"}, "orchest
           "egress": {"orchestrator_id", "stream_id"}, "stream_worker": {"orchestrator_id", "stream_id"}}
 FOREIGN = re.compile(r"\b(?:up|prometheus_\w+)\b")  # Prometheus' own
 GROUPING = "by|on|ignoring"
-WORDS = set("absent and avg by count histogram_quantile increase max min offset on or rate sum topk unless vector".split())
+WORDS = set("absent and avg by count histogram_quantile increase max min offset on or rate sum time topk unless vector".split())
 
 
 def closing(text, at):

@@ -1,4 +1,5 @@
 // Every alert that Weir ships, fired once by a real fault under a real Prometheus.
+#include "papers.hpp"
 #include "prometheus.hpp"
 #include "stall.hpp"
 
@@ -30,13 +31,15 @@ class Alerts : public ::testing::Test {
     fleet_ = std::make_unique<RunnerFleet>(
         FleetOptions{.cameras = 3,
                      .camera = {{"max_fps", 1}},
+                     .plane_flags = papers_.of_plane(),
                      .runner_flags = {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1", "--capacity-streams", "4",
-                                      "--status-summary-interval-s", "1", "--inference-threads", "1"},
+                                      "--status-summary-interval-s", "1", "--inference-threads", "1",
+                                      "--control-plane-ca-file", papers_.ca()},
                      .database = *database,
                      .recorders = {{{"name", "recorder-1"}, {"cameras", std::move(cameras)}}}});
     port_ = free_port();
     prometheus_ = std::make_unique<Prometheus>(std::vector{fmt::format("http://127.0.0.1:{}", port_)},
-                                               std::vector{fleet_->plane().url()});
+                                               std::vector{fleet_->plane().url()}, papers_.ca());
   }
 
   void start_runner() { fleet_->add("r1", {"--prom-manager-port", std::to_string(port_)}); }
@@ -111,6 +114,7 @@ class Alerts : public ::testing::Test {
     return count;
   }
 
+  Papers papers_;
   std::unique_ptr<PostgresServer> postgres_;
   std::unique_ptr<RunnerFleet> fleet_;
   std::unique_ptr<Prometheus> prometheus_;
@@ -125,7 +129,7 @@ TEST_F(Alerts, EveryFault_FiresItsAlert_AndAHealthyFleetNone) {
   expect_quiet_but({"WeirDiscoveryFailing"}, 20s);
   for (const std::string& page : {fleet_->plane().url() + "/metrics", runner().url() + "/metrics",
                                   runner().url() + "/workers/shard-0/metrics"})
-    EXPECT_EQ(Prometheus::unknown_on(page), "");
+    EXPECT_EQ(Prometheus::unknown_on(page, papers_.ca()), "");
 
   want(60, true);
   expect_firing({"WeirCameraBehind", "WeirRunnerOverloaded"}, 40s);
@@ -145,6 +149,11 @@ TEST_F(Alerts, EveryFault_FiresItsAlert_AndAHealthyFleetNone) {
   // Whichever worker takes over, as in a control group that is frozen: one alone would be replaced before anybody looks.
   expect_firing({"WeirWorkerDown", "WeirWorkerSilent"}, 20s, [&] { signal_all(runner().workers(), SIGSTOP); });
   signal_all(runner().workers(), SIGCONT);
+
+  papers_.renew(13 * 86400);
+  ::kill(fleet_->plane().pid(), SIGHUP);
+  expect_firing({"WeirCertificateEnds"});
+  papers_.renew();
 
   fleet_->plane().kill_hard();
   expect_firing({"WeirControlPlaneDown"});

@@ -60,6 +60,10 @@ std::string configuration(const Prometheus::Watched& watched, int port) {
   if (!watched.clusters.empty()) uncomment(text, "weir-cluster");
   replace(text, "\"127.0.0.1:8087\"", quoted_hosts(watched.clusters));
   replace(text, "\"127.0.0.1:8080\"", quoted_hosts(watched.planes));
+  if (!watched.ca_file.empty()) {
+    replace(text, "# scheme: https", "scheme: https");
+    replace(text, "# tls_config: {ca_file: /etc/weir/ca.pem}", "tls_config: {ca_file: " + watched.ca_file + "}");
+  }
   replace(text, "\"127.0.0.1:9090\"", fmt::format("\"127.0.0.1:{}\"", port));
   return text;
 }
@@ -166,9 +170,10 @@ std::set<std::string> Prometheus::rules(const std::set<std::string>& groups) {
   return names;
 }
 
-std::string Prometheus::unknown_on(const std::string& page) {
+std::string Prometheus::unknown_on(const std::string& page, const std::string& ca_file) {
   TempDir folder;
-  Program check(folder.path() + "/said", {"/usr/bin/python3", "-B", WEIR_SOURCE_DIR "/tools/dashboards", "--page", page});
+  Program check(folder.path() + "/said", {"/usr/bin/env", "SSL_CERT_FILE=" + ca_file, "/usr/bin/python3", "-B",
+                                          WEIR_SOURCE_DIR "/tools/dashboards", "--page", page});
   return check.wait() == 0 ? "" : page + ": " + check.log();
 }
 

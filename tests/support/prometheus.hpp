@@ -18,10 +18,12 @@ class Prometheus {
   // Base URLs. The jobs of orchestrators and clusters, which are comments in the shipped file, are used where there are any.
   struct Watched {
     std::vector<std::string> runners = {}, planes = {}, orchestrators = {}, clusters = {};
+    std::string ca_file = {};  // of control planes that speak TLS
   };
   explicit Prometheus(const Watched& watched);
-  Prometheus(const std::vector<std::string>& runners, const std::vector<std::string>& planes)
-      : Prometheus(Watched{.runners = runners, .planes = planes}) {}
+  Prometheus(const std::vector<std::string>& runners, const std::vector<std::string>& planes,
+             const std::string& ca_file = "")
+      : Prometheus(Watched{.runners = runners, .planes = planes, .ca_file = ca_file}) {}
   ~Prometheus();
   Prometheus(const Prometheus&) = delete;
 
@@ -38,8 +40,8 @@ class Prometheus {
   // The names of those that the shipped file has in these groups ("runners" for weir-runners).
   static std::set<std::string> rules(const std::set<std::string>& groups);
   // What a program's metrics page has and tools/metrics.py does not know, "" where that is nothing: dashboards and alerts
-  // are checked against what it knows.
-  static std::string unknown_on(const std::string& page);
+  // are checked against what it knows. `ca_file` is the authority behind a page over TLS.
+  static std::string unknown_on(const std::string& page, const std::string& ca_file = "");
   std::string log() const;
 
  private:
