@@ -100,6 +100,14 @@ TEST_F(EventSchemas, EveryEvent_IsAsItsSchemaSays_AndEverySchemaHasItsEvent) {
   say(Method::put, "/v1/streams/other", {{"tenant_id", "t1"}, {"site_id", "s1"}, {"forward", false}});
   say(Method::post, "/v1/streams/demo/forward", {{"on", false}});
   say(Method::del, "/v1/cameras/cam-3");
+  // The last word of a runner that is not heard again.
+  json::object last_beat{{"event_id", "beat"}, {"ts", to_iso(wall_now())}, {"type", "runner.heartbeat"}, {"runner_id", "r9"},
+                         {"streams_owned", 0}, {"shards", 0}, {"cpu_pct", 0}, {"mem_mb", 0}};
+  json::object beat{{"topic", "status.topic"}, {"routing_key", "runner.heartbeat.r9"}, {"event_id", "beat"},
+                    {"payload", last_beat}};
+  Reply taken = plane_->call(Method::post, "/v1/events/batch", {{"items", json::array{beat}}},
+                             plane_->token("runner", "r9"));
+  EXPECT_EQ(taken.status, 200) << taken.text;
   say(Method::post, "/v1/streams/demo/restart");
   std::string last;
   EXPECT_TRUE(eventually(60s, [&] { return (last = wrong()).empty(); })) << last;
