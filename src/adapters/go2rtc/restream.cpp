@@ -51,9 +51,9 @@ class Restream final : public VideoSource {
   Status announce();
   Status wait_until_delivering();
   Error reason_for(Error failure, WallTime since);
-  Result<Look> look(Duration within);
-  Result<net::ClientResponse> ask(net::Method method, std::string target, Duration within,
-                                  bool whatever_happens = false);
+  enum class Asks { until_stopped, in_parting };
+  Result<Look> look(Asks how);
+  Result<net::ClientResponse> ask(net::Method method, std::string target, Asks how = Asks::until_stopped);
   bool stopped();
   void rest(Duration time);
 
@@ -88,15 +88,17 @@ void Restream::rest(Duration time) {
   told_.wait_for(lock, time, [this] { return stop_; });
 }
 
-Result<net::ClientResponse> Restream::ask(net::Method method, std::string target, Duration within,
-                                          bool whatever_happens) {
+Result<net::ClientResponse> Restream::ask(net::Method method, std::string target, Asks how) {
   asio::io_context io{1};
   TRY(client, net::HttpClient::create(io, config_.api));
-  net::ClientRequest request{.method = method, .target = std::move(target), .timeout = within, .replayable = true};
+  net::ClientRequest request{.method = method,
+                             .target = std::move(target),
+                             .timeout = how == Asks::in_parting ? kPartingAnswer : kAnswer,
+                             .replayable = true};
   std::optional<Result<net::ClientResponse>> answer;
   auto asking = [&]() -> asio::awaitable<void> { answer.emplace(co_await client.send(std::move(request))); };
   spawn(io.get_executor(), asking(), "a question to go2rtc");
-  while (!answer && !io.stopped() && (whatever_happens || !stopped())) io.run_one_for(50ms);
+  while (!answer && !io.stopped() && (how == Asks::in_parting || !stopped())) io.run_one_for(50ms);
   if (!answer) return interrupted();
   // Without the target, in which the camera's URL stands.
   if (!*answer)
@@ -104,8 +106,8 @@ Result<net::ClientResponse> Restream::ask(net::Method method, std::string target
   return std::move(**answer);
 }
 
-Result<Look> Restream::look(Duration within) {
-  TRY(answer, ask(net::Method::get, "/api/streams?src=" + percent_encode(name_), within, within == kPartingAnswer));
+Result<Look> Restream::look(Asks how) {
+  TRY(answer, ask(net::Method::get, "/api/streams?src=" + percent_encode(name_), how));
   if (answer.status == 404) return stream_failure(StreamErrorCode::rtsp_protocol, "go2rtc has forgotten the stream");
   auto look = read_look(answer.body, source_);
   return look ? look : stream_failure(StreamErrorCode::rtsp_protocol, look.error().message);
@@ -117,13 +119,12 @@ Status Restream::announce() {
   if (stopped()) return interrupted();
   source_ = source_of(judged, std::max(config_.connect_timeout, config_.stall_timeout));
   TRY(answer, ask(net::Method::patch,
-                  fmt::format("/api/streams?name={}&src={}", percent_encode(name_), percent_encode(source_.reveal())),
-                  kAnswer));
+                  fmt::format("/api/streams?name={}&src={}", percent_encode(name_), percent_encode(source_.reveal()))));
   if (answer.status != 200)
     return stream_failure(StreamErrorCode::url_refused,
                           fmt::format("go2rtc refuses the camera's URL with status {}", answer.status));
   announced_ = true;
-  TRY(seen, look(kAnswer));
+  TRY(seen, look(Asks::until_stopped));
   if (!seen.ours)
     return stream_failure(StreamErrorCode::url_refused,
                           "go2rtc has a stream whose name is the path of the camera's URL, and "
@@ -136,7 +137,7 @@ Status Restream::announce() {
 Status Restream::wait_until_delivering() {
   std::optional<std::uint64_t> first;
   for (Instant end = boot_now() + config_.connect_timeout; boot_now() < end; rest(kBetweenLooks)) {
-    TRY(seen, look(kAnswer));
+    TRY(seen, look(Asks::until_stopped));
     if (!first) first = seen.bytes;
     if (seen.bytes > *first) return ok();
   }
@@ -155,8 +156,8 @@ Result<StreamFacts> Restream::open() {
 
 // go2rtc answers "not found" whatever it was that kept it from the camera.
 Error Restream::reason_for(Error failure, WallTime since) {
-  if (failure.code == interrupted().code && failure.reason == interrupted().reason) return failure;
-  auto log = ask(net::Method::get, "/api/log", kAnswer);
+  if (failure.reason == interrupted().reason) return failure;
+  auto log = ask(net::Method::get, "/api/log");
   if (!log || log->status != 200) return failure;
   auto reason = read_reason(log->body, name_, since);
   if (!reason) return failure;
@@ -171,10 +172,10 @@ void Restream::close() {
   stream_->close();
   if (!std::exchange(announced_, false)) return;
   for (int i = 0; i < kPartingLooks; ++i) {
-    auto seen = look(kPartingAnswer);
+    auto seen = look(Asks::in_parting);
     if (!seen) return;
     if (seen->readers == 0) {
-      (void)ask(net::Method::del, "/api/streams?src=" + percent_encode(name_), kPartingAnswer, true);
+      (void)ask(net::Method::del, "/api/streams?src=" + percent_encode(name_), Asks::in_parting);
       return;
     }
     std::unique_lock lock(mutex_);
