@@ -2,6 +2,7 @@
 
 #include "free_port.hpp"
 #include "stall.hpp"
+#include "tls_testing.hpp"
 
 #include <fmt/format.h>
 
@@ -21,12 +22,23 @@ constexpr const char* kControl = "/usr/lib/rabbitmq/bin/rabbitmqctl";
 
 }  // namespace
 
-RabbitServer::RabbitServer() : port_(free_port()), names_port_(free_port()), node_port_(free_port()) {
+RabbitServer::RabbitServer()
+    : port_(free_port()), tls_port_(free_port()), names_port_(free_port()), node_port_(free_port()) {
   const std::string& at = folder_.path();
+  net::testing::Authority authority;
+  authority.write(ca_file());
+  auto certificate = authority.issue("DNS:localhost");
+  FILE* pem = std::fopen((at + "/server.pem").c_str(), "we");
+  WEIR_ASSERT(pem != nullptr && ::PEM_write_X509(pem, certificate->x509) == 1);
+  WEIR_ASSERT(::PEM_write_PrivateKey(pem, certificate->key, nullptr, nullptr, 0, nullptr, nullptr) == 1);
+  std::fclose(pem);
   write_text(at + "/rabbitmq.conf",
-             fmt::format("listeners.tcp.1 = 127.0.0.1:{}\ndefault_user = weir\ndefault_pass = {}\n"
+             fmt::format("listeners.tcp.1 = 127.0.0.1:{0}\nlisteners.ssl.1 = 127.0.0.1:{1}\n"
+                         "ssl_options.certfile = {2}/server.pem\nssl_options.keyfile = {2}/server.pem\n"
+                         "ssl_options.cacertfile = {2}/ca.pem\nssl_options.verify = verify_none\n"
+                         "default_user = weir\ndefault_pass = {3}\n"
                          "log.console = true\nlog.console.level = warning\nlog.file = false\n",
-                         port_, kPassword));
+                         port_, tls_port_, at, kPassword));
   write_text(at + "/advanced.config", "[{kernel,[{inet_dist_use_interface,{127,0,0,1}}]}].\n");
   write_text(at + "/plugins", "[].\n");
 }
@@ -66,7 +78,8 @@ Status RabbitServer::run() {
       fmt::format("exec env {} RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS='+sbwt none +sbwtdcpu none +sbwtdio none' {}",
                   environment(), kServer);
   node_ = std::make_unique<Program>(folder_.path() + "/node.log", std::vector<std::string>{"/bin/sh", "-c", command});
-  if (eventually(120s, [&] { return !node_->running() || accepts(port_); }) && node_->running()) return ok();
+  if (eventually(120s, [&] { return !node_->running() || (accepts(port_) && accepts(tls_port_)); }) && node_->running())
+    return ok();
   return Error{Errc::unavailable, "rabbitmq", "RabbitMQ did not start: " + log()};
 }
 

@@ -25,6 +25,9 @@ class RabbitServer {
   // A new virtual host; its URL, with the password.
   std::string new_url();
   int port() const { return port_; }
+  // TLS, with a certificate for localhost from the authority in this file.
+  int tls_port() const { return tls_port_; }
+  std::string ca_file() const { return folder_.path() + "/ca.pem"; }
   // What `rabbitmqctl` printed.
   std::string control(const std::string& words) const;
   // The broker takes no events while it is short of memory.
@@ -40,7 +43,7 @@ class RabbitServer {
   std::string environment() const;
 
   TempDir folder_;
-  const int port_, names_port_, node_port_;
+  const int port_, tls_port_, names_port_, node_port_;
   std::unique_ptr<Program> names_, node_;
   int vhosts_ = 0;
 };

@@ -95,11 +95,9 @@ void Sender::connect() {
   Status ready = opened ? (*opened)->declare_events() : opened.error();
   if (ready) ready = (*opened)->begin_confirms();
   if (!ready) return drop(ready.error());
-  if (failures_ > 0) log::info("rabbitmq.connected", "the broker answers again").with("broker", shown(config_.address));
   connection_ = *std::move(opened);
   outbox_.begin_again();
   blocked_ = false;
-  failures_ = 0;
   resume_at_ = {};
   // A descriptor of its own: the library closes its one whenever it finds an error, and the number may be another's
   // then.
@@ -189,6 +187,8 @@ Status Sender::take(const Word& word) {
   const auto& answer = std::get<Answered>(word);
   if (answer.accepted) {
     show_alarm(false, {});
+    if (std::exchange(failures_, 0) > 0)
+      log::info("rabbitmq.back", "the broker confirms events again").with("broker", shown(config_.address));
     outbox_.confirmed(answer.number, answer.all_up_to);
     return ok();
   }

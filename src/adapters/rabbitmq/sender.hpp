@@ -53,7 +53,7 @@ class Sender {
   bool blocked_ = false;  // this connection
   bool alarmed_ = false;  // the broker, as the log was told
   Instant resume_at_{};   // after a refusal
-  int failures_ = 0;      // of connecting, in a row
+  int failures_ = 0;      // since an event was confirmed
   Instant retry_at_{};
   Error down_;  // why there is no connection
   std::thread thread_;

@@ -69,8 +69,7 @@ BusHouse::BusHouse(BusKind of) : kind(of) {
 
 std::unique_ptr<EventBus> BusHouse::connect() {
   if (kind == BusKind::http) return plane->connect(io, net::Role::admin);
-  if (kind == BusKind::rabbitmq)
-    return std::make_unique<rabbitmq::RabbitBus>(io, rabbitmq::Config{.address = *rabbitmq::read_address(url)});
+  if (kind == BusKind::rabbitmq) return std::make_unique<rabbitmq::RabbitBus>(io, patient());
   return nullptr;
 }
 

@@ -49,6 +49,10 @@ struct BusHouse {
   explicit BusHouse(BusKind of);
   // Another process's view of the same bus; null where nobody can subscribe.
   std::unique_ptr<EventBus> connect();
+  // On a busy machine a broker may take its time.
+  rabbitmq::Config patient() const {
+    return {.address = *rabbitmq::read_address(url), .connect_within = 10s, .answer_within = 30s};
+  }
   event::Event event(const std::string& id, Instant deadline = Instant::max(), const std::string& fill = "") const;
 
   // Lets the loop work until the condition holds.

@@ -74,7 +74,7 @@ class RabbitFaults : public testing::Test {
   }
   // From here on the bus reaches the broker through the proxy.
   void through(FaultProxy& proxy) {
-    rabbitmq::Config config{.address = *rabbitmq::read_address(house->url)};
+    rabbitmq::Config config = house->patient();
     config.address.port = proxy.port();
     house->bus = std::make_unique<rabbitmq::RabbitBus>(house->io, config);
   }
@@ -173,8 +173,9 @@ TEST_F(RabbitFaults, ARefusal_IsWrittenAgain_UntilItIsAccepted) {
       R"(<<"test">>), ok.')",
       vhost));
   auto with_patience = [&](Duration patience) {
-    house->bus = std::make_unique<rabbitmq::RabbitBus>(
-        house->io, rabbitmq::Config{.address = *rabbitmq::read_address(house->url), .answer_within = patience});
+    rabbitmq::Config config = house->patient();
+    config.answer_within = patience;
+    house->bus = std::make_unique<rabbitmq::RabbitBus>(house->io, config);
   };
   with_patience(1s);
   std::string last = "accepted";
@@ -228,13 +229,13 @@ TEST_F(RabbitFaults, AQuietSubscriber_HearsHowFarItIs) {
   BusListener listener(*house,
                        {.pattern = "lease.#", .after = "0", .progress = [&](const std::string& at) { progress = at; }});
   ASSERT_TRUE(publishes("e1"));
-  ASSERT_TRUE(house->until([&] { return progress == "1"; })) << progress;
+  ASSERT_TRUE(house->until([&] { return !progress.empty(); }));
   EXPECT_TRUE(listener.heard->events.empty());
 }
 
 TEST_F(RabbitFaults, AWrongPassword_IsNotRepeated_AndNobodyWaitsForIt) {
   LogLines log;
-  rabbitmq::Config config{.address = *rabbitmq::read_address(house->url)};
+  rabbitmq::Config config = house->patient();
   config.address.password = Secret("canary-that-is-wrong");
   house->bus = std::make_unique<rabbitmq::RabbitBus>(house->io, config);
   std::vector<event::Event> events(1, house->event("e1"));
@@ -248,6 +249,28 @@ TEST_F(RabbitFaults, AWrongPassword_IsNotRepeated_AndNobodyWaitsForIt) {
   EXPECT_LT(boot_now() - asked, 3s);
   EXPECT_TRUE(log.with("canary").empty());
   EXPECT_FALSE(log.with("rabbitmq.lost").empty());
+}
+
+TEST_F(RabbitFaults, OverTls_TheBrokersCertificateIsChecked) {
+  rabbitmq::Config config = house->patient();
+  config.ca_file = broker->ca_file();
+  config.address.host = "localhost";
+  config.address.port = broker->tls_port();
+  config.address.tls = true;
+  auto through_tls = [&] {
+    house->bus = std::make_unique<rabbitmq::RabbitBus>(house->io, config);
+    std::vector<event::Event> events(1, house->event("e1"));
+    auto said = house->run(house->bus->publish(std::move(events)));
+    return said ? "" : said.error().message;
+  };
+  EXPECT_EQ(through_tls(), "");
+  config.address.host = "127.0.0.1";
+  EXPECT_NE(through_tls().find("hostname"), std::string::npos) << "the certificate is localhost's";
+  config.address.host = "localhost";
+  config.ca_file = {};
+  EXPECT_NE(through_tls().find("SSL"), std::string::npos) << "nobody knows the authority";
+  config.ca_file = "/nowhere.pem";
+  EXPECT_NE(through_tls().find("/nowhere.pem"), std::string::npos);
 }
 
 }  // namespace
