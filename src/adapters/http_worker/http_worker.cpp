@@ -91,7 +91,8 @@ Result<std::unique_ptr<WorkerLink>> HttpWorkers::start(const link::ShardConfig& 
                   .arguments = {"shard", "--config", "/dev/fd/3", "--lifeline-fd", "0"},
                   .document = Secret(json::to_text(link::write_shard_config(shard))),
                   .nice = 5,
-                  .unset = {"API_KEY", "DATABASE_URL", "PGPASSWORD", "WEIR_TOKEN"}};  // it reads what strangers send
+                  // It reads what strangers send.
+                  .unset = {"API_KEY", "DATABASE_URL", "PGPASSWORD", "WEIR_TOKEN", "EVENTS"}};
   program.arguments.insert(program.arguments.end(), config_.arguments.begin(), config_.arguments.end());
   TRY(child, host_.start(program));
   return std::unique_ptr<WorkerLink>(new HttpWorker(io_, std::move(child), shard.control_token));

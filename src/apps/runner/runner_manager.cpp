@@ -2,12 +2,14 @@
 
 #include "common/api.hpp"
 #include "common/command.hpp"
+#include "common/event_broker.hpp"
 #include "common/files.hpp"
 #include "common/print.hpp"
 #include "common/settings_watch.hpp"
 #include "common/signals.hpp"
 #include "runner.hpp"
 #include "size/measuring.hpp"
+#include "split_bus.hpp"
 
 #include "weir/base/clock.hpp"
 #include "weir/base/log.hpp"
@@ -101,6 +103,9 @@ class ManagerProcess {
   posix::Machine machine_;
   std::unique_ptr<http_plane::HttpPlane> plane_;
   std::unique_ptr<http_bus::HttpBus> bus_;
+  std::optional<link::Broker> broker_;
+  std::unique_ptr<rabbitmq::RabbitBus> voice_;  // where there is a broker
+  std::unique_ptr<SplitBus> split_;
   http_worker::HttpWorkers workers_{io_, host_, {posix::helper_path("worker"), passed_on(settings_, "worker")}};
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<runner_disk::FileDisk> disk_;
@@ -130,6 +135,11 @@ Status ManagerProcess::connect() {
   TRY(bus, http_bus::HttpBus::create(io_, {.base_url = options_.control_plane, .token = Secret(),
                                                .ca_file = options_.ca_file}));
   bus_ = std::move(bus);
+  TRY(broker, event_broker(settings_));
+  broker_ = std::move(broker);
+  if (!broker_) return ok();
+  voice_ = std::make_unique<rabbitmq::RabbitBus>(io_, rabbitmq_config(*broker_));
+  split_ = std::make_unique<SplitBus>(*voice_, *bus_);
   return ok();
 }
 
@@ -172,6 +182,7 @@ runner::ManagerSettings ManagerProcess::manager_settings() {
   out.use_bus_token = [this](const Secret& token) { bus_->set_token(token); };
   out.models = [this] { return models(); };
   out.control_plane_url = options_.control_plane;
+  out.broker = broker_;
   return out;
 }
 
@@ -290,7 +301,8 @@ Result<int> ManagerProcess::run() {
   io_.run();
   io_.restart();
   TRY(listening, listen());  // nobody is answered before the loop runs again
-  runner::ManagerPorts ports{clock_, *plane_, *bus_, workers_, *disk_};
+  EventBus& bus = split_ ? static_cast<EventBus&>(*split_) : *bus_;
+  runner::ManagerPorts ports{clock_, *plane_, bus, workers_, *disk_};
   manager_ = std::make_unique<runner::Manager>(io_, ports, metrics_, manager_settings());
   runner::add_endpoints(router_, *manager_, metrics_);
   print_line(json::to_text(json::object{{"listening", url_of(server_->address())}}));

@@ -39,6 +39,12 @@ constexpr SettingSpec kPlaces[] = {
     {"control_plane_ca_file", SettingKind::text, "", "path",
      "Certificates (PEM) of the authorities that a control plane's https:// address may come from, "
      "besides those that the system knows.", "admin runner worker stream-worker orchestrator cluster detector"},
+    {"events", SettingKind::secret, "", "URL",
+     "The RabbitMQ broker that a runner and its workers publish events to: amqp://USER:PASSWORD@HOST:PORT/VHOST, or "
+     "amqps:// for TLS; empty means the control plane's own bus.", "runner worker"},
+    {"events_ca_file", SettingKind::text, "", "path",
+     "Certificates (PEM) of the authorities that the broker of an amqps:// address may have its own from, besides those "
+     "that the system knows.", "runner worker"},
 };
 
 constexpr SettingSpec kTokensAndLogs[] = {

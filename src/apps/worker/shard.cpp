@@ -1,5 +1,6 @@
 #include "shard.hpp"
 
+#include "common/event_broker.hpp"
 #include "common/files.hpp"
 #include "common/logging.hpp"
 #include "common/print.hpp"
@@ -191,10 +192,13 @@ class ShardProcess {
 
 // The publisher with its thread; its bus belongs to that thread's loop.
 Status ShardProcess::open_publisher() {
-  if (!print_ && shard_.control_plane.empty())
-    return Error{Errc::invalid, "configuration", "cp.base_url is required, unless events are printed with --print"};
+  TRY(broker, event_broker(settings_));
+  if (broker) shard_.broker = std::move(broker);
+  if (!print_ && !shard_.broker && shard_.control_plane.empty())
+    return Error{Errc::invalid, "configuration",
+                 "cp.base_url or amqp is required, unless events are printed with --print"};
   std::string ca_file = settings_.text("control_plane_ca_file");
-  if (!print_) {
+  if (!print_ && !shard_.broker) {
     TRY(usable, net::HttpClient::create(io_, shard_.control_plane, {.ca_file = ca_file}));
   }
   TRY(folder, spool_folder(settings_));
@@ -202,6 +206,7 @@ Status ShardProcess::open_publisher() {
                  folder, {.total_bytes = static_cast<std::uint64_t>(settings_.integer("spool_bytes_max"))}));
   auto make_bus = [this, ca_file](asio::io_context& io) -> std::unique_ptr<EventBus> {
     if (print_) return std::make_unique<PrintBus>();
+    if (shard_.broker) return std::make_unique<rabbitmq::RabbitBus>(io, rabbitmq_config(*shard_.broker));
     auto bus = *http_bus::HttpBus::create(
         io, {.base_url = shard_.control_plane, .token = shard_.token, .ca_file = ca_file});
     set_bus_ = [&io, http = bus.get()](std::string url, Secret token) {

@@ -78,7 +78,7 @@ struct ShardText {
   std::string shard = "shard-0";
   double max_fps = 6;
   std::optional<ControlPlaneText> cp;
-  json::object amqp;   // for documents written for RabbitMQ: accepted and ignored
+  std::optional<Broker> amqp;
   Telemetry telemetry;
   bool standby = false;
   std::vector<std::string> preload;  // "tflite/", "onnx/yolo11n"
@@ -206,6 +206,7 @@ Result<ShardConfig> read_shard_config(const json::value& document) {
   ShardConfig shard{.runner = text.runner,
                     .shard = text.shard,
                     .max_fps = text.max_fps,
+                    .broker = text.amqp,
                     .report_interval_s = text.telemetry.report_interval_s,
                     .standby = text.standby,
                     .control_token = text.control_token,
@@ -247,6 +248,21 @@ Result<std::vector<LeaseGrant>> read_leases(const json::value& document) {
   return grants;
 }
 
+namespace {
+json::object write_broker(const Broker& b) {
+  return {{"host", b.host},
+          {"port", b.port},
+          {"vhost", b.vhost},
+          {"user", b.user},
+          {"password", b.password.reveal()},
+          {"tls", b.tls},
+          {"ca_file", b.ca_file},
+          {"ex_detect", b.ex_detect},
+          {"ex_status", b.ex_status},
+          {"ex_control", b.ex_control}};
+}
+}  // namespace
+
 json::object write_source(const Source& source) {
   json::object out = camera::write_config(source.config, camera::Credentials::shown);
   for (const char* name : {"enabled", "processing"}) out.erase(name);
@@ -264,6 +280,7 @@ json::object write_shard_config(const ShardConfig& shard) {
                    {"dials_file", shard.dials_file},     {"crash_file", shard.crash_file}};
   if (!shard.control_plane.empty())
     out["cp"] = json::object{{"base_url", shard.control_plane}, {"token", shard.token.reveal()}};
+  if (shard.broker) out["amqp"] = write_broker(*shard.broker);
   if (!shard.control_token.empty()) out["control_token"] = shard.control_token.reveal();
   if (shard.report_interval_s) out["telemetry"] = json::object{{"report_interval_seconds", *shard.report_interval_s}};
   return out;

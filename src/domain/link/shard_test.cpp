@@ -35,6 +35,7 @@ TEST(ShardConfig, TheSeedsExample_LoadsUnchanged) {
   EXPECT_EQ(shard->shard, "shard-0");
   EXPECT_EQ(shard->control_plane, "https://cp/api");
   EXPECT_EQ(shard->report_interval_s, 5.0);
+  EXPECT_EQ(shard->broker, (Broker{.host = "rabbit"}));
   ASSERT_EQ(shard->sources.size(), 2u);
   EXPECT_EQ(shard->sources[1].config.camera.str(), "cam-2");
   EXPECT_EQ(shard->sources[1].config.rtsp_url.reveal(), "rtsp://.../2");
@@ -156,6 +157,8 @@ TEST(ShardConfig, WhatAManagerWrites_IsWhatAWorkerReads) {
   auto shard = read(kExample);
   ASSERT_TRUE(shard);
   shard->standby = true;
+  shard->broker = Broker{.host = "rabbit", .port = 5671, .vhost = "v", .user = "u", .password = Secret("p"), .tls = true,
+                         .ca_file = "/ca.pem", .ex_detect = "d", .ex_status = "s", .ex_control = "c"};
   shard->preload = {{"onnx", "yolo11n"}, {"tflite", ""}};
   shard->control_token = Secret("0123456789abcdef");
   shard->dials_file = "/run/dials";
@@ -168,6 +171,7 @@ TEST(ShardConfig, WhatAManagerWrites_IsWhatAWorkerReads) {
   auto back = read(json::to_text(written));
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(write_shard_config(*back), written);
+  EXPECT_EQ(back->broker, shard->broker);
   EXPECT_EQ(back->preload[0].name, "yolo11n");
   EXPECT_EQ(back->token.reveal(), "<jwt>");
   EXPECT_EQ(back->control_token, shard->control_token);
@@ -178,10 +182,11 @@ TEST(ShardConfig, WhatAManagerWrites_IsWhatAWorkerReads) {
 // An older worker refuses a document with a field that it does not know: none may be added.
 TEST(ShardConfig, Document_HasNoFieldThatWorkersOfProtocol0DoNotKnow) {
   ShardConfig shard{.runner = RunnerId::trusted("r"), .control_plane = "http://h:1", .token = Secret("t")};
+  shard.broker = Broker{.host = "rabbit"};
   shard.control_token = Secret("0123456789abcdef");
   shard.report_interval_s = 5;
   std::set<std::string> known{"runner_id", "shard_id", "max_fps", "cp", "telemetry", "standby", "preload",
-                              "control_token", "dials_file", "crash_file", "sources"};
+                              "control_token", "dials_file", "crash_file", "sources", "amqp"};
   for (const auto& member : write_shard_config(shard))
     EXPECT_TRUE(known.contains(std::string(member.key()))) << member.key();
 }

@@ -54,6 +54,7 @@ link::ShardConfig WorkerProcesses::shard_of(const WorkerProcess& worker, const S
                         .shard = worker.shard,
                         .control_plane = bus_url_,
                         .token = bus_token_,
+                        .broker = shell_.settings.broker,
                         .preload = order.models,
                         .standby = order.standby,
                         .control_token = control_token_,

@@ -10,6 +10,7 @@
 #include "weir/base/time.hpp"
 #include "weir/camera/config.hpp"
 #include "weir/lease/row.hpp"
+#include "weir/link/broker.hpp"
 
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ struct ShardConfig {
   std::vector<Source> sources = {};
   std::string control_plane = {};            // base URL of the bus, or several with commas; "" where events are printed
   Secret token = {};
+  std::optional<Broker> broker = {};         // where events go instead
   std::optional<double> report_interval_s = {};
   std::vector<camera::Model> preload = {};   // loaded before the first picture asks for them
   bool standby = false;                      // decode and be ready, but say nothing until activated

@@ -42,6 +42,7 @@ struct ManagerSettings {
   std::function<void(const Secret& token)> use_bus_token;
   std::function<boost::asio::awaitable<std::vector<ModelLabels>>()> models = {};  // asked before it registers; bounded
   std::string control_plane_url;        // where workers publish; or several, with commas between
+  std::optional<link::Broker> broker = {};  // where they publish instead
   std::function<double()> draw = random_unit;            // spreads what many runners would do at once
   std::function<void(const Note& note)> on_note = {};    // what the brain notes, beside log and metrics
 };
