@@ -64,10 +64,12 @@ Result<std::unique_ptr<RabbitServer>> RabbitServer::start() {
   if (::access(kServer, X_OK) != 0)
     return Error{Errc::unavailable, "no_rabbitmq", "RabbitMQ's server is not installed"};
   std::unique_ptr<RabbitServer> server(new RabbitServer);
-  // The broker would start a name server that outlives it; one that is there already is used.
+  // The broker would start a name server that outlives it; one that answers already is used.
   server->names_ = std::make_unique<Program>(
       server->folder_.path() + "/names.log",
       std::vector<std::string>{"epmd", "-address", "127.0.0.1", "-port", fmt::to_string(server->names_port_)});
+  if (!eventually(60s, [&] { return accepts(server->names_port_); }))
+    return Error{Errc::unavailable, "rabbitmq", "Erlang's name server did not start"};
   TRY(up, server->run());
   return server;
 }
