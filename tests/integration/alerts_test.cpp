@@ -24,7 +24,7 @@ class Alerts : public ::testing::Test {
     SKIP_WITHOUT_POSTGRES(server);
     postgres_ = std::move(*server);
     boost::json::array cameras;
-    for (int n = 1; n <= 5; ++n)
+    for (int n = 1; n <= 6; ++n)
       cameras.push_back({{"name", fmt::format("cam-{}", n)}, {"profile", "width=384,height=288,fps=60,keyframe_s=1,seconds=20"}});
     auto database = postgres_->new_database();
     ASSERT_TRUE(database);
@@ -32,11 +32,12 @@ class Alerts : public ::testing::Test {
         FleetOptions{.cameras = 3,
                      .camera = {{"max_fps", 1}},
                      .plane_flags = papers_.of_plane(),
-                     .runner_flags = {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1", "--capacity-streams", "4",
+                     .runner_flags = {"--lease-ttl-s", "3", "--lease-renew-interval-s", "1", "--capacity-streams", "5",
                                       "--status-summary-interval-s", "1", "--inference-threads", "1",
                                       "--control-plane-ca-file", papers_.ca()},
                      .database = *database,
                      .recorders = {{{"name", "recorder-1"}, {"cameras", std::move(cameras)}}}});
+    fleet_->register_camera("cam-6");  // a machine that has nothing else to do keeps up with three of them
     port_ = free_port();
     prometheus_ = std::make_unique<Prometheus>(std::vector{fmt::format("http://127.0.0.1:{}", port_)},
                                                std::vector{fleet_->plane().url()}, papers_.ca());
@@ -73,7 +74,7 @@ class Alerts : public ::testing::Test {
   void want(int max_fps, bool all) {
     boost::json::object fields{
         {"max_fps", max_fps}, {"decode", all ? "full" : "adaptive"}, {"motion_gating", {{"enabled", !all}}}};
-    for (const char* camera : {"cam-1", "cam-2", "cam-3"}) {
+    for (const char* camera : {"cam-1", "cam-2", "cam-3", "cam-6"}) {
       Reply changed = fleet_->plane().call(net::Method::patch, fmt::format("/v1/cameras/{}", camera), fields,
                                            fleet_->plane().token("admin"));
       EXPECT_EQ(changed.status, 200) << changed.text;
